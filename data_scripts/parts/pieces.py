@@ -242,8 +242,7 @@ def number_piece(
     if folder.exists():
         return folder
     # A new word gets the next number.
-    local_ids: defaultdict[str, int] = defaultdict(count().__next__)
-    assert (local_ids[BEGIN], local_ids[END]) == (_BEGIN_ID, _END_ID)
+    local_ids = defaultdict(count(2).__next__, {BEGIN: _BEGIN_ID, END: _END_ID})
     with atomic_directory(folder) as partial:
         rows = RowCount()
         tokens = left_out = 0

@@ -15,7 +15,7 @@ tweet's first word may begin with #.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -176,35 +176,15 @@ def read_columns(
     lines = list(read_lines(path))
     rows = [split_columns(line) for line in lines]
     is_ragged = labels is None or any(line.startswith(DOCUMENT_MARKS) for line in lines)
-    # Lines that are surely words, but for a heading.
-    sure = [row for row in rows if row and row[0][:1] != "#"]
-    # A comment has another number of columns.
-    width = len(sure[0]) if sure else 0
-    found = [row[column] for row in sure if -len(row) <= column < len(row)]
-    if labels and found and _HEADING.fullmatch(found[0]) and found.count(found[0]) == 1:
-        note(f"{path}: the row of headings is left out: {' '.join(sure[0])}")
-        # A line between sentences has no columns.
-        sure[0].clear()
-        del found[0]
-    known = set(found)
-    is_usual = (
-        labels is not None and len(known) > 1 and all(map(labels.fullmatch, known))
-    )
+    is_word = None if labels is None else _word_test(path, rows, labels, column)
     sentences: list[ColumnSentence] = []
     comments: dict[int, str] = {}
     # The sentence that the line before belongs to.
     sentence: ColumnSentence | None = None
     for number, (line, columns) in enumerate(zip(lines, rows, strict=True), 1):
         is_comment = bool(_COMMENT.match(line))
-        # A tweet's first word may begin with #: a row of words has a label.
-        if labels and line.startswith("#") and sentence is None:
-            has_width = width in (0, len(columns))
-            # Labels of another form stand in other rows, too.
-            has_label = not known.isdisjoint(columns[1:])
-            has_label = has_label or any(map(labels.fullmatch, columns))
-            # Some may not, but a comment begins with `# `.
-            has_label = has_label or (not is_usual and columns[:1] != ["#"])
-            is_comment = is_comment or not (has_width and has_label)
+        if is_word and line.startswith("#") and sentence is None:
+            is_comment = is_comment or not is_word(columns)
         if is_comment:
             comments[number] = line
         if is_comment or not columns:
@@ -228,6 +208,36 @@ def read_columns(
             f"{path} holds no sentences: a word and its labels a line are expected"
         )
     return sentences, comments
+
+
+def _word_test(
+    path: Path, rows: Sequence[list[str]], labels: re.Pattern[str], column: int
+) -> Callable[[list[str]], bool]:
+    """A test whether a row that begins with # is a word, as a tweet's first, or else a
+    comment, which has another number of columns, or no label.
+
+    A row of headings is emptied, and a note says so; see `read_columns`.
+    """
+    # Lines that are surely words, but for a heading.
+    sure = [row for row in rows if row and row[0][:1] != "#"]
+    width = len(sure[0]) if sure else 0
+    found = [row[column] for row in sure if -len(row) <= column < len(row)]
+    if found and _HEADING.fullmatch(found[0]) and found.count(found[0]) == 1:
+        note(f"{path}: the row of headings is left out: {' '.join(sure[0])}")
+        # A line between sentences has no columns.
+        sure[0].clear()
+        del found[0]
+    known = set(found)
+    is_usual = len(known) > 1 and all(map(labels.fullmatch, known))
+
+    def is_word(row: list[str]) -> bool:
+        has_width = width in (0, len(row))
+        # Labels of another form stand in other rows, too.
+        has_label = any(map(labels.fullmatch, row)) or not known.isdisjoint(row[1:])
+        # Some may not, but a comment begins with `# `.
+        return has_width and (has_label or (not is_usual and row[:1] != ["#"]))
+
+    return is_word
 
 
 def check_words(sentences: Sequence[ColumnSentence], column: int) -> None:

@@ -3,10 +3,10 @@
 
     python -m experiments.peers.fine_tuned MODEL OUT --data DIR [--threads 1]
 
-MODEL is a folder with a BERT and its tokenizer, DIR the data of beside.toml. Each task,
-learning rate and seed makes a line of OUT/results.jsonl, unless it is there, with the
-score of the best epoch of the development part. Training reads no phrases of SST-5, but
-whole sentences.
+MODEL is a folder with a BERT and its tokenizer, DIR the data of beside.toml. Each
+model, task, rate and seed makes a line of OUT/results.jsonl, unless it is there, with
+the score of the best epoch of the development part. Training reads no phrases of SST-5,
+but whole sentences.
 """
 
 import json
@@ -225,9 +225,9 @@ class Tuning:
         return np.stack([counts[place] for place in range(len(lines))])
 
 
-def inputs_name(rate: float) -> str:
+def inputs_name(model: Path, rate: float) -> str:
     """What results call the inputs of a fine-tuning."""
-    return f"fine-tuned at {rate:g}"
+    return f"{model} fine-tuned at {rate:g}"
 
 
 def fine_tune(
@@ -254,7 +254,7 @@ def fine_tune(
     return {
         "task": probe.task.name,
         "dataset": probe.name,
-        "inputs": inputs_name(rate),
+        "inputs": inputs_name(folder, rate),
         "seeds": [seed],
         "scores": [scores[best]],
         "best_epochs": [best + 1],
@@ -275,7 +275,7 @@ def tune(options: Options) -> None:
             line = json.loads(text)
             done.add((line["dataset"], line["inputs"], line["seeds"][0]))
     for name, rate, seed in product(TASKS, RATES, SEEDS):
-        if (name, inputs_name(rate), seed) in done:
+        if (name, inputs_name(options.model, rate), seed) in done:
             continue
         record = fine_tune(options.model, probes[name], rate, seed)
         append_result(results, record)

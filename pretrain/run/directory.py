@@ -122,8 +122,7 @@ class RunDirectory:
         """
         self.require_new()
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        model = None if init_from is None else _place_of(init_from)
-        write_json(self.start_record, {"init_from": model})
+        write_json(self.start_record, {"init_from": init_from and _place_of(init_from)})
         # The last file: a run is there once its config is.
         write_json(self.config, config_to_dict(config))
 
