@@ -3,7 +3,7 @@ how sure is it?
 
 It is the mean, over the sets of data, of the gain over word vectors alone divided by
 the gain that the paper reports for the task: 1 is what ELMo-C gains in Li et al.
-(2019), 0 is nothing.
+(2019, Table 2), 0 is nothing.
 
 The gains of different sets of data are independent, so their variances add. A gain's
 variance has two parts: by items, from the paired bootstrap of the table; and by seeds,

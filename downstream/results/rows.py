@@ -27,8 +27,8 @@ from downstream.results.records import Result, read_results, without_state_setti
 from downstream.tasks import TASKS, load_task
 from elmoc.errors import reading
 
-# Task → the gain of ELMo-C over fastText alone in Li et al. (2019). A task
-# without one is left out of the figure of merit.
+# Task → the gain of ELMo-C over fastText alone in Li et al. (2019, Table 2).
+# A task without one is left out of the figure of merit.
 PAPER = {"snli": 1.1, "coref": 4.0, "sst5": 2.5, "ner": 1.3, "srl": 2.2}
 # More would move the ends of an interval by less than seeds of the draws do.
 RESAMPLES = 10_000

@@ -160,7 +160,7 @@ class Encoder(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(ABC):
-    """The settings that every encoder has; defaults are the paper's."""
+    """The settings that every encoder has; defaults are `elmo_c.toml`'s."""
 
     kind: ClassVar[str]  # its name in configs and model directories
 

@@ -30,7 +30,7 @@ from elmoc.settings import Precision
 
 @dataclass(frozen=True, kw_only=True)
 class LstmSizes(EncoderSizes):
-    """The settings of an LSTM encoder; the defaults are the paper's."""
+    """The settings of an LSTM encoder; the defaults are those of `elmo_c.toml`."""
 
     kind: ClassVar[str] = "lstm"
 

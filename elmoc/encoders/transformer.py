@@ -69,9 +69,9 @@ class Transformer(Encoder):
     """A stack of pre-norm Transformer layers (Xiong et al. 2020), with a layer norm at
     its end.
 
-    It differs from the encoders that Li et al. (2019, Table 5) name in three things: it
-    has GELU, as GPT alone has; dropout has one mask a window; attention weights are
-    not dropped.
+    It differs from the encoders that Li et al. (2019, Table 5) name: norms come before
+    a layer; it has GELU, as GPT alone has; dropout has one mask a window; attention
+    weights are not dropped.
 
     Word t of a window attends to words 0 … t of it. Nothing is carried from window to
     window: the window is the whole context. Positions are sinusoids, added to what the

@@ -104,7 +104,7 @@ class FullSoftmaxSettings(SoftmaxSettings):
     projection_regularisation: Annotated[
         float,
         Meta(
-            ge=0, le=1e3, description="λ, e.g. 0.15; 0: there is no projection matrix"
+            ge=0, le=1e3, description="λ, e.g. 0.0075; 0: there is no projection matrix"
         ),
     ] = 0.0
 
