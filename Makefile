@@ -29,8 +29,8 @@ model: $(READY)
 		$(if $(TOKENISED),--tokenised $(TOKENISED)) $(if $(FIELD),--field "$(FIELD)") \
 		$(if $(TIME),--max-time $(TIME)) $(if $(FROM),--init-from $(call path,$(FROM))) \
 		$(if $(CONFIG),--config $(call path,$(CONFIG))) $(if $(VECTORS),--vectors $(call path,$(VECTORS))) \
-		$(if $(TEACHER),--teacher $(TEACHER)) $(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="$(LICENCE)") \
-		$(if $(NAME),--set card.name="$(NAME)") $(MODEL_OPTIONS)
+		$(if $(TEACHER),--teacher $(TEACHER)) $(if $(LEAVE_OUT),--leave-out $(LEAVE_OUT)) $(if $(LICENCE),--set card.licence="\"$(LICENCE)\"") \
+		$(if $(NAME),--set card.name="\"$(NAME)\"") $(MODEL_OPTIONS)
 
 # make tables CORPUS=corpora/mine VECTORS=vectors.bin SUITE=suite.toml TIME=15m OUT=runs/tables ROWS="elmo_c elmo"
 tables: $(READY)
@@ -59,7 +59,8 @@ beside: $(READY)
 	test -e runs/beside/sentences.txt || \
 		$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --sentences runs/beside/sentences.txt
 	$(RUN) -m experiments.peers.pretrained "$(MODEL)" "$(BESIDE)" --sentences runs/beside/sentences.txt
-	$(RUN) -m experiments.peers.static_vectors "$(MODEL)" "$(BESIDE)/static.vec" --sentences runs/beside/sentences.txt
+	test -e "$(BESIDE)/static.vec" || \
+		$(RUN) -m experiments.peers.static_vectors "$(MODEL)" "$(BESIDE)/static.vec" --sentences runs/beside/sentences.txt
 	$(RUN) -m downstream suite experiments/peers/beside.toml --data "$(DATA)" --inputs features,vectors \
 		--features "$(BESIDE)/features.h5" --vectors "$(BESIDE)/static.vec" --out "$(BESIDE)/suite"
 

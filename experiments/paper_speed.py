@@ -290,7 +290,9 @@ def main(processes: Processes) -> None:
             made_up = made_up_corpus(types, TOKENS, tables={"input", "target"})
             corpora[types] = stack.enter_context(made_up)
         for size, table in product(sizes, tables):
-            streams = 1 if table == "S1" else STREAMS * processes.world_size
+            several = STREAMS * processes.world_size
+            # There are no other tables.
+            streams = {"S1": 1, "S2": several, "S3": several, "5": several}[table]
             print(f"{table}, {size} sizes, {streams} streams", flush=True)
             elmo = {"ELMo": Column(config_of("elmo_c", size).encoder)}
             columns = encoders(size) if table == "5" else elmo

@@ -31,7 +31,6 @@ from elmoc.sharing.trainings import training_words
 from elmoc.word_vectors.opening import open_word_vectors
 from elmoc.word_vectors.table import VectorTable
 from pretrain import CONFIGS
-from pretrain.run.directory import read_metrics
 
 # Updates between two evaluations: there is one at the end.
 ONCE = 10**9
@@ -239,7 +238,7 @@ def row_of(options: Options, name: str) -> list[str]:
     trained = options.out / "runs" / name
     record = read_model_directory(trained, output_layers=False).training
     cells = [name, f"{(training_words(record) or 0) / 1e6:.2f}"]
-    metrics = read_metrics(trained, "evaluation")[-1] if name != OF_SUBWORDS else {}
+    metrics = record.get("held_out", {}) if name != OF_SUBWORDS else {}
     for key, form in METRICS.items():
         cells.append(f"{metrics[key]:{form}}" if key in metrics else "")
     for each in json.loads(options.report(name).read_text())["rows"]:

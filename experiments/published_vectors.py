@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated
 
 from elmoc.command_line import run_main
+from elmoc.files.checksums import fingerprint, fingerprint_file
 from elmoc.jobs import run_job
 from elmoc.settings import Meta
 from experiments.paper_tables import ScoredRuns, make_table, run_suite, train
@@ -66,9 +67,11 @@ def vectors_of(options: Options, name: str) -> Path:
     kinds = ROWS[name]
     if len(kinds) == 1:
         return files[kinds[0]]
-    joined = options.out / f"{name}.json"
+    sources = [files[kind] for kind in kinds]
+    # Of other sources it is another file.
+    of_sources = fingerprint(fingerprint_file(each).encode() for each in sources)
+    joined = options.out / f"{name}-{of_sources}.json"
     if not joined.exists():
-        sources = [files[kind] for kind in kinds]
         join = {"corpus": options.corpus, "origins": sources, "output": joined}
         run_job("data_scripts.join_vectors", join)
     return joined

@@ -26,11 +26,13 @@ from scipy.stats import spearmanr
 
 from downstream.printing import Table, say_lines, text_table
 from elmoc.command_line import run_main
+from elmoc.corpus import UNKNOWN
 from elmoc.errors import InputError, note, shortened
 from elmoc.files.compression import unpacked_name
 from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.word_vectors.opening import open_word_vectors
+from elmoc.word_vectors.sources import WordVectors
 from elmoc.word_vectors.subwords import SubwordVectors
 
 # Two words, and how similar people found them: higher is more similar.
@@ -134,14 +136,22 @@ def vectors_of(source: str, words: Sequence[str]) -> dict[str, np.ndarray]:
     know has zeros in both.
     """
     if not os.path.isdir(source):
-        return {"vectors": open_word_vectors(source, only=words).lookup(words)}
+        return {
+            "vectors": known(open_word_vectors(source, only=[*words, UNKNOWN]), words)
+        }
     model = ElmoC.from_pretrained(source, precision="float32")
     states = model.embed_batch([[word] for word in words])
     layer_0 = np.stack([each[0, 0].numpy() for each in states])
     if isinstance(model.word_vectors, SubwordVectors):
         return {"layer 0": layer_0}
-    vectors = model.word_vectors.lookup(words)
+    vectors = known(model.word_vectors, words)
     return {"vectors": vectors, "layer 0": layer_0 * vectors.any(axis=1, keepdims=True)}
+
+
+def known(vectors: WordVectors, words: Sequence[str]) -> np.ndarray:
+    """Vectors [n, E]; those that stand for unknown words become zeros."""
+    *found, unknown = vectors.lookup([*words, UNKNOWN])
+    return np.stack([each * (each != unknown).any() for each in found])
 
 
 def correlation(

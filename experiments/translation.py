@@ -185,7 +185,8 @@ class Options:
     ]
     updates: Annotated[int, Meta(ge=1, description="of each training")] = 1_500
     rows: Annotated[
-        tuple[str, ...], Meta(description="which rows", extra={"metavar": "NAME"})
+        tuple[Annotated[str, Meta(pattern=f"^({'|'.join(ROWS)})$")], ...],
+        Meta(description="which rows", extra={"metavar": "NAME"}),
     ] = tuple(ROWS)
     seeds: Annotated[
         tuple[int, ...], Meta(description="of trainings", extra={"metavar": "N"})

@@ -37,7 +37,7 @@ class WordOptions(ModelOptions):
 
     corpus: Annotated[
         str,
-        Meta(description="text of one tokenised sentence a line (.txt or .gz)"),
+        Meta(description="tokenised text: a sentence a line, or rows"),
     ]
     word: Annotated[
         str,

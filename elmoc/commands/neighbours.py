@@ -8,9 +8,6 @@ from msgspec import Meta
 from elmoc.commands import WordOptions
 from elmoc.errors import InputError, say, shortened
 
-# The share of uses with a nearer neighbour above which a query is called far.
-_FAR = 0.95
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options(WordOptions):
@@ -47,9 +44,7 @@ def run(options: Options) -> None:
     elmo = ElmoC.from_pretrained(
         options.model, vectors=options.vectors, device=options.device
     )
-    nearest, share_nearer = nearest_uses(
-        elmo, query, uses, top=options.top, layer=options.layer
-    )
+    nearest = nearest_uses(elmo, query, uses, top=options.top, layer=options.layer)
     say(
         f"{count:,} uses of {word!r}, {len(uses):,} of them read; nearest to: "
         f"{query.marked()}"
@@ -57,9 +52,3 @@ def run(options: Options) -> None:
     print("\ncosine      line  use")
     for use, cosine in nearest:
         say(f"{cosine:6.3f} {use.line:9,}  {use.marked()}")
-    if share_nearer > _FAR:
-        print()
-        say(
-            f"far: {share_nearer:.0%} of the uses have one that is nearer to them; "
-            "the text may not have this sense"
-        )

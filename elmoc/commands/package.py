@@ -44,7 +44,9 @@ def run(options: Options) -> None:
             for file in Path(str(elmo.directory.path)).glob(pattern):
                 shutil.copyfile(file, package / file.name)
         write_package_files(
-            folder, options.name, elmo.full_fingerprint.replace(" ", ".")
+            folder,
+            options.name,
+            elmo.full_fingerprint.replace(" ", ".").replace(":", "."),
         )
     say(
         f"{options.output}: `pip install {options.output.resolve()}` has "

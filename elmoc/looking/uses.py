@@ -4,6 +4,7 @@ there, and the nearest to one.
 
 import random
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -13,15 +14,19 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from elmoc.errors import InputError, shortened
-from elmoc.files.text import read_lines
 from elmoc.model import ElmoC
 from elmoc.process import progress_bar
+from elmoc.text.documents import (
+    check_tokenised,
+    lines_of,
+    read_documents,
+    whole_files,
+)
+from elmoc.text.named_files import find_named_files
 
 # Words that the encoder reads on each side of the word: what is farther away hardly
 # changes a vector, and lines of thousands of words take memory.
 CONTEXT_WORDS = 200
-# Uses whose own nearest uses are compared with the query's.
-_COMPARED = 1000
 # Words that are shown on each side: they fit on two lines of a terminal.
 SHOWN_WORDS = 12
 
@@ -31,7 +36,7 @@ class Use(NamedTuple):
 
     tokens: the sentence, or the part of it around the word.
     position: which of the tokens is the word.
-    line: the number of the line in the text, from 1.
+    line: the number of the line in the text, from 1; of rows, that of their lines.
     """
 
     tokens: tuple[str, ...]
@@ -63,7 +68,7 @@ def find_uses(
     """The uses of a word in a text, and their number.
 
     Args:
-        corpus: one tokenised sentence a line, plain or `.gz`.
+        corpus: tokenised text of any kind that `read_documents` takes.
         word: the word.
         most: of more uses there is a sample, the same each time; equal sentences count
             once.
@@ -75,7 +80,10 @@ def find_uses(
     generator = random.Random(0)
     count = 0
     kept = list[Use]()
-    for number, line in enumerate(read_lines(corpus), 1):
+    texts = whole_files(find_named_files([corpus]))
+    check_tokenised(texts)
+    lines = lines_of(chain.from_iterable(map(read_documents, texts)))
+    for number, line in enumerate(lines, 1):
         # Most lines are passed over without being split.
         tokens = line.split() if ignore_case or word in line else []
         for position in positions(tokens, word, ignore_case):
@@ -144,25 +152,11 @@ def use_vectors(
 
 def nearest_uses(
     elmo: ElmoC, query: Use, uses: Sequence[Use], *, top: int, layer: str
-) -> tuple[list[tuple[Use, float]], float]:
-    """At most `top` uses whose vectors are nearest to the query's, and their cosines.
-
-    With them comes the share of all uses (of a sample of `_COMPARED`) that have another
-    use nearer to them than the first is to the query: near 1 where the text does not
-    use the word in the query's sense.
-    """
+) -> list[tuple[Use, float]]:
+    """At most `top` uses with vectors that are nearest to the query's, and cosines."""
     [vectors] = use_vectors(elmo, [query, *uses], [layer])
     # A vector of zeros has the cosine 0 with all others.
     directions = normalize(vectors)
     cosines = directions[1:] @ directions[0]
     nearest = cosines.argsort(descending=True, stable=True)[:top]
-    sample = torch.linspace(0, len(uses) - 1, _COMPARED).long().unique()
-    # [sample, uses]
-    among_uses = directions[1:][sample] @ directions[1:].T
-    # no use is its own neighbour
-    among_uses[torch.arange(len(sample)), sample] = -torch.inf
-    nearer = among_uses.amax(dim=1) > cosines.amax()
-    return (
-        [(uses[index], float(cosines[index])) for index in nearest.tolist()],
-        float(nearer.float().mean()),
-    )
+    return [(uses[index], float(cosines[index])) for index in nearest.tolist()]

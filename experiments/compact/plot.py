@@ -25,7 +25,7 @@ PUBLISHED = [(25, 0.787), (50, 0.901), (100, 0.979), (150, 0.995), (300, 0.9996)
 
 
 def plot(options: Options) -> None:
-    """Draw the picture, and print its points."""
+    """Draw the picture."""
     out = options.out
     most_frequent = lexicon(options)
     series: dict[str, list[tuple[float, float]]] = {
@@ -51,9 +51,6 @@ def plot(options: Options) -> None:
         sizes = [size for size, _ in points]
         cosines = [cosine for _, cosine in points]
         left.plot(sizes, cosines, "o-", label=name, markersize=4)
-        print(name)
-        for size, cosine in points:
-            print(f"  {size:.1f} bytes {cosine:.3f}")
     for name in IMDB:
         if (out / f"imdb_{name}.txt").exists():
             size = bytes_a_word(out / f"{name}.safetensors", len(most_frequent[0]))

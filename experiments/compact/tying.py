@@ -15,7 +15,7 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn import functional
 
-from elmoc.corpus import UNKNOWN, Corpus
+from elmoc.corpus import Corpus
 from elmoc.files.text import read_lines
 from elmoc.model_directory import read_model_directory
 from elmoc.word_vectors.opening import open_word_vectors
@@ -86,7 +86,7 @@ class TrainedText:
 
     def perplexity(self, name: str, config: Path, sets: Sequence[str] = ()) -> str:
         """The perplexity of a model that is trained by a config: at its end, and at its
-        best evaluation, of which the model is kept.
+        best.
         """
         run = f"{self._text}_{name}"
         # About once an epoch, unless it is set.
@@ -116,13 +116,12 @@ def print_vectors(options: Options) -> None:
         tables = skipgram(corpus, len(roles))
         for role, table in zip(roles, tables, strict=True):
             rows[f"skipgram_{role}"] = table
-    # Without a name for `<unk>`, other words have no vector.
-    names = [word if word != UNKNOWN else "" for word in corpus.lexicon]
-    compared = [row for row, name in enumerate(names) if name.isalpha()][:COMPARED]
+    words = corpus.lexicon
+    compared = [row for row, word in enumerate(words) if word.isalpha()][:COMPARED]
     cosines = {}
     for kind, vectors in rows.items():
         file = out / f"{kind}.safetensors"
-        LexiconVectors(vectors, names).write(file)
+        LexiconVectors(vectors, words).write(file)
         print(f"{kind:13}", similarity(options, kind, file))
         units = functional.normalize(vectors[compared]).numpy()
         cosines[kind] = (units @ units.T)[np.triu_indices(len(compared), 1)]

@@ -28,7 +28,7 @@ from transformers import AutoModel, AutoTokenizer
 from elmoc.command_line import run_main
 from elmoc.devices import CPU, has_bf16
 from elmoc.errors import InputError
-from elmoc.files.checksums import fingerprint_file
+from elmoc.files.checksums import FileChecksum, fingerprint_file
 from elmoc.settings import Meta
 from experiments.peers.common import write_features
 
@@ -197,7 +197,11 @@ class Options:
         Pooling, Meta(description="a word is the mean of its subwords, or the first")
     ] = "mean"
     layers: Annotated[
-        str, Meta(description="layers that are written, such as 0,6,12")
+        str,
+        Meta(
+            pattern=r"^(all|\d+(,\d+)*)$",
+            description="layers that are written, such as 0,6,12",
+        ),
     ] = "all"
     threads: Annotated[int, Meta(ge=1, description="threads that compute")] = 1
 
@@ -206,35 +210,41 @@ def write(options: Options) -> None:
     """Write the features, unless they are there.
 
     Raises:
-        InputError: those of another model are there.
+        InputError: others are there.
     """
     path = options.out / "features.h5"
-    model = fingerprint_file(options.model / "model.safetensors")
+    # The model and how it was read name the features: a file that is made again has
+    # the same results.
+    attributes = {
+        "peer": "pretrained",
+        "model": fingerprint_file(options.model / "model.safetensors"),
+        "pooling": f"{options.pooling} of layers {options.layers}",
+        "sentences": FileChecksum.of(options.sentences).whole,
+    }
     if path.exists():
         with h5py.File(path) as file:
-            if file.attrs["model"] != model:
-                raise InputError(f"{path} is of another model: choose another folder")
+            if not attributes.items() <= dict(file.attrs).items():
+                raise InputError(
+                    f"{path} is of another model, other sentences or options: choose "
+                    "another folder"
+                )
         return
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
     encoder = open_encoder(options.model, pooling=options.pooling)
-    rows: Any = slice(None)
-    if options.layers != "all":
-        rows = [int(layer) for layer in options.layers.split(",")]
+    is_all = options.layers == "all"
+    rows: Any = slice(None) if is_all else list(map(int, options.layers.split(",")))
 
     def encode(sentences: list[list[str]]) -> list[np.ndarray]:
         # float16 takes half the space; probes mix the layers in float32.
         return [each[rows].astype(np.float16) for each in encoder.encode(sentences)]
 
-    # The model and how it was read name the features: a file that is made again has
-    # the same results.
-    attributes = {
-        "peer": "pretrained",
-        "model": model,
-        "pooling": f"{options.pooling} of layers {options.layers}",
-        "precision": str(encoder.model.dtype),
-    }
-    write_features(path, options.sentences, encode, attributes)
+    write_features(
+        path,
+        options.sentences,
+        encode,
+        attributes | {"precision": str(encoder.model.dtype)},
+    )
 
 
 if __name__ == "__main__":

@@ -88,9 +88,7 @@ def word_vectors(
 
 
 def write(options: Options) -> None:
-    """Write the vectors, unless they are there."""
-    if options.out.exists():
-        return
+    """Write the vectors."""
     torch.set_num_threads(options.threads)
     # Principal components are sensitive to rounding, and this is done once.
     encoder = open_encoder(options.model, bf16=False)

@@ -268,7 +268,12 @@ class Recipe:
                     f"{self._output} was begun with another {', '.join(differing)}: "
                     "choose another one"
                 )
-        warn_of_newer(self._material.texts, self._corpus)
+        warn_of_newer(
+            self._material.texts
+            + list(self._material.held_out)
+            + list(self._options.leave_out),
+            self._corpus,
+        )
         write_json(self.record, asdict(now))
 
     def _suitable_config(self) -> str:

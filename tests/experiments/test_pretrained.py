@@ -1,5 +1,6 @@
 """Features of a pretrained model: subwords become words, and long sentences are cut and joined."""
 
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")
+from elmoc.errors import InputError
 from experiments.peers import pretrained, static_vectors
 from experiments.peers.pretrained import Encoder, open_encoder, pieces
 from tests.tiny_bert import tiny_bert
@@ -37,6 +39,15 @@ def test_words_of_a_batch_are_those_of_sentences_alone(folder: Path, pooling: pr
     encoder = open_encoder(folder, pooling=pooling, bf16=False)
     for words, states in zip(SENTENCES, encoder.encode(SENTENCES), strict=True):
         np.testing.assert_allclose(states, states_alone(encoder, words, pooling), atol=1e-5)
+
+
+def test_features_of_other_options_are_not_taken_over(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("bed ab\n")
+    options = pretrained.Options(folder, tmp_path / "out", tmp_path / "s.txt")
+    pretrained.write(options)
+    pretrained.write(options)
+    with pytest.raises(InputError, match="other sentences or options"):
+        pretrained.write(replace(options, pooling="first"))
 
 
 def test_a_long_sentence_is_read_in_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

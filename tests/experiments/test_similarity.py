@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from elmoc.model import ElmoC
+from elmoc.word_vectors.stored import LexiconVectors
 from experiments.similarity import main, read_pairs
 from scipy.stats import rankdata
 
@@ -41,6 +42,10 @@ def test_of_word_vectors(files: tuple[Path, Path], capsys: pytest.CaptureFixture
     rho = plain_rho([half, 0, -half, half], [9, 5, 0.5, 7])
     assert cells(printed, "EN-TEST") == ["EN-TEST", "5", "4", f"{100 * rho:.1f}"]
     assert cells(printed, "spaces") == ["spaces", "3", "3", "-100.0"]
+    stored = pairs.with_name("v.safetensors")
+    LexiconVectors(torch.tensor([[1.0, 0], [1, 1], [0, 1], [-1, 1], [1, 2]]), [*"abcd", "<unk>"]).write(stored)
+    assert main([str(stored), str(pairs)]) == 0
+    assert cells(capsys.readouterr().out, "EN-TEST")[2] == "4", "what stands for unknown words is no vector"
 
 
 def test_of_a_model(model_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

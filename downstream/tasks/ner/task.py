@@ -42,7 +42,7 @@ from downstream.settings import (
     TrainingSettings,
 )
 from downstream.tasks.ner.tags import TAG, bio_to_bioul, read_tags, to_bio
-from elmoc.errors import InputError, shortened
+from elmoc.errors import InputError, shortened, warn
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,14 @@ class NerTask(Task[TaggedSentence, list[str]]):
     ) -> list[TaggedSentence]:
         """Read a file of columns or rows; tags (see `tags`) become BIO."""
         if object_rows(path) is None:
+            if options.tag_names:
+                warn(f"{path} has no rows: --tag-names is not for it")
             column = options.column
             sentences, _ = read_columns(path, labels=TAG, column=column)
             word_column = find_words(sentences, options.word_column)
         else:
+            if max(options.column, options.word_column) >= 0:
+                warn(f"{path} has rows: --column and --word-column are not for it")
             column = 1
             names = [name.strip() for name in options.tag_names.split(",") if name]
             sentences = read_tagged_rows(path, names)

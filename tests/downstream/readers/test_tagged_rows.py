@@ -82,7 +82,8 @@ def test_rows_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
         read(tmp_path / "a")
 
 
-def test_numbers_without_a_name(tmp_path: Path) -> None:
+def test_numbers_without_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a").write_text('{"tokens": ["a", "b"], "tags": [2, -100]}')
     with pytest.raises(InputError, match=r"line 1: tags are numbers .-100.,.* names 3"):
-        read(tmp_path / "a", tag_names="O,B-PER,I-PER")
+        read(tmp_path / "a", tag_names="O,B-PER,I-PER", column=2)
+    assert "a has rows: --column and --word-column are not for it" in capsys.readouterr().err

@@ -33,6 +33,10 @@ def test_tokens_are_found_and_equal_sentences_count_once(text: Path) -> None:
     zipped = text.with_suffix(".gz")
     zipped.write_bytes(gzip.compress(TEXT.encode()))
     assert find_uses(zipped, "bank") == (found, 3)
+    rows = text.with_suffix(".jsonl")
+    rows.write_text('{"id": 1, "text": "The bank of the river ."}\n{"id": 2, "text": "bank bank"}\n')
+    [first, *others], count = find_uses(rows, "bank")
+    assert (first.tokens, len(others), count) == (found[0].tokens, 2, 3), "keys are no words"
 
 
 def test_each_use_of_many_is_kept_as_often(tmp_path: Path) -> None:
