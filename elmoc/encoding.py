@@ -105,7 +105,7 @@ class SentenceEncoder:
             directory.transform, word_vectors, self._inference.read_words
         )
         self.unknown_words = self._rows.unknown
-        # Where the encoder is trained its input layer is, too.
+        # `LayerStates` trains the input layer, too: it reads these.
         self._vectors = WordRows(directory.transform, word_vectors)
         self._vectors.unknown = self.unknown_words
 
@@ -246,7 +246,7 @@ class SentenceEncoder:
         return words
 
     def _checked(self, states: Tensor) -> Tensor:
-        """A copy of states, so that those of a batch can be freed."""
+        """A copy of finite states, so that those of a batch can be freed."""
         own = states.clone(memory_format=torch.contiguous_format)
         if not all_finite(own.cpu().numpy()):
             raise InputError(

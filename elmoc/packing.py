@@ -87,7 +87,7 @@ def row_counts(
     Raises:
         InputError: the room is too little.
     """
-    # Matrix, codebooks and mean, once of words and once of n-grams.
+    # Matrix, codebooks, mean and `rest`, once of words and once of n-grams.
     room -= 2 * (2 * size * (size + ENTRIES) + 8 * size)
     codes = code_numbers(size)
     ngram_codes = min(codes, key=lambda number: abs(number - size * _NGRAM_CODES))

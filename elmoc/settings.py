@@ -167,20 +167,7 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
     takes_items = origin in (list, Any) or items[1:] == (...,)
     inside = f"{path}." if path else ""
     if is_dataclass(kind) and isinstance(value, Mapping):
-        settings = {each.name: each for each in settings_of(cast(type, kind))}
-        for key in value:
-            if key not in settings:
-                known = ", ".join(name(f"{inside}{each}") for each in settings)
-                key = name(f"{inside}{key}")
-                raise InputError(f"unknown key {key} (known: {known})")
-        found = {}
-        for key, setting in settings.items():
-            path = f"{inside}{key}"
-            if key in value:
-                found[key] = _converted(value[key], setting.hint, path, name)
-            elif setting.default is MISSING:
-                raise InputError(f"{name(path)} is missing")
-        return origin(**found)
+        return origin(**_converted_fields(value, cast(type, kind), inside, name))
     if origin in (dict, Any) and isinstance(value, Mapping):
         value = {
             key: _converted(each, items[-1], f"{inside}{key}", name)
@@ -202,6 +189,33 @@ def _converted(value: Any, hint: Any, path: str, name: Callable[[str], str]) -> 
     if isinstance(record, float) and not math.isfinite(record):
         raise InputError(f"{name(path)} must be a finite number, not {record}")
     return record
+
+
+def _converted_fields(
+    value: Mapping[Any, Any], kind: type, inside: str, name: Callable[[str], str]
+) -> dict[str, Any]:
+    """The fields of a dataclass that a mapping gives; see `convert`.
+
+    Args:
+        value: the mapping.
+        kind: the dataclass.
+        inside: what the path of a field begins with.
+        name: what the user calls the field with a path.
+    """
+    settings = {each.name: each for each in settings_of(kind)}
+    for key in value:
+        if key not in settings:
+            known = ", ".join(name(f"{inside}{each}") for each in settings)
+            key = name(f"{inside}{key}")
+            raise InputError(f"unknown key {key} (known: {known})")
+    found = {}
+    for key, setting in settings.items():
+        path = f"{inside}{key}"
+        if key in value:
+            found[key] = _converted(value[key], setting.hint, path, name)
+        elif setting.default is MISSING:
+            raise InputError(f"{name(path)} is missing")
+    return found
 
 
 def _path_of(kind: type, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from elmoc.encoders.bidirectional import BidirectionalEncoder, direction_name
+from elmoc.encoders.bidirectional import BidirectionalEncoder
 from elmoc.errors import InputError, reading, say, warn
 from elmoc.model_directory import (
     ModelDirectory,
@@ -22,7 +22,7 @@ from elmoc.word_vectors.stored import StoredVectors
 from pretrain.config import differences
 from pretrain.data.sources import TrainingData
 from pretrain.input_layers import InputNetwork
-from pretrain.output_layers import SHARED, OutputLayers
+from pretrain.output_layers import OutputLayers
 
 # The weight of the input projection of a direction.
 PROJECTION = "input_layer.projection.weight"
@@ -56,11 +56,11 @@ def initialise_from(
         InputError: the encoder, the directions or the input vectors differ.
     """
     model = read_model_directory(path)
-    # A network of the run goes on from the model's network; frozen vectors have to be
-    # the same.
     vectors = model.word_vectors
     scale = joined_with(vectors, data.inputs.source)
     require_same_encoder(path, encoder, model, is_wider=scale is not None)
+    # A network of the run goes on from the model's network; frozen vectors have to be
+    # the same.
     if network is None:
         is_same = data.inputs.transform.same_as(model.transform)
         if scale is None and not (is_same and data.inputs.source.same_as(vectors)):
@@ -93,13 +93,12 @@ def initialise_from(
             "start anew"
         )
         return model
-    parts = [SHARED, *map(direction_name, encoder.directions)]
     with reading(f"{path}: heads.safetensors"):
         output_layers.load_state_dict(
             {
                 name: tensor
                 for name, tensor in kept.weights.items()
-                if name.partition(".")[0] in parts
+                if name.partition(".")[0] in output_layers
             }
         )
     say(f"going on from {path}")
@@ -130,7 +129,7 @@ def require_same_encoder(
     path: str, encoder: BidirectionalEncoder, model: ModelDirectory, *, is_wider: bool
 ) -> None:
     """Raise an `InputError` where the encoder of a model has other sizes, or lacks a
-    direction. What `is_wider` reads more word vectors.
+    direction. If `is_wider`, ours reads wider vectors.
     """
     # Dropout has no weights: it may be another one now.
     names = ("dropout", "word_vector_size") if is_wider else ("dropout",)

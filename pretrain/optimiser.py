@@ -15,7 +15,7 @@ from torch.optim import SGD, Adagrad, Adam, Optimizer
 
 from elmoc.errors import InputError
 
-# The tenths of a run that is over.
+# Of a whole run.
 TENTHS = 10
 
 
@@ -136,8 +136,9 @@ def learning_rate(
         lr = base · min(1 + t(n−1)/warmup, n, n·(2n)^((s−p)/(e−s))),
         never under base · minimum
 
-    where t is the update, p the progress and warmup the shorter one of the two in the
-    config; times the linear warm-up and cool-down, where they are set.
+    where t is the update, p the progress, s and e `decay_start` and `decay_end`, and
+    warmup the shorter one of the two in the config; times the linear warm-up and
+    cool-down, where they are set.
 
     Args:
         config: the settings.

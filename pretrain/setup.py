@@ -123,12 +123,10 @@ class TrainingSetup:
             state.optimisers[name] = self.config.optimiser.new(
                 state.parameters(name), device
             )
-        if SHARED in self.output_layers:
-            adagrad = self.output_layers.direction(SHARED).adagrad
-            if adagrad is not None:
-                state.optimisers[SHARED] = new_adagrad(
-                    state.parameters(SHARED), **adagrad
-                )
+        # Of a layer that the directions share alone.
+        adagrad = self.output_layers.direction(directions[0]).adagrad
+        if adagrad is not None:
+            state.optimisers[SHARED] = new_adagrad(state.parameters(SHARED), **adagrad)
         return state
 
     def model_directory(self, training: dict[str, object]) -> ModelDirectory:

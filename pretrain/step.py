@@ -234,12 +234,13 @@ def summary(recent: list[dict[str, DirectionStep]]) -> dict[str, float]:
     """Mean loss and gradient norm over some updates, for each direction and (the loss)
     over both.
     """
-    # the first field of a line of the log
-    values = {"loss": math.nan}
+    values = {}
     for name in recent[0]:
         own = [steps[name] for steps in recent]
         values[f"{name}_loss"] = float(np.mean([step.loss for step in own]))
         norms = [step.gradient_norm for step in own]
         values[f"{name}_gradient_norm"] = float(np.mean(norms))
-    values["loss"] = float(np.mean([values[f"{name}_loss"] for name in recent[0]]))
-    return values
+    # the first field of a line of the log
+    return {
+        "loss": float(np.mean([values[f"{name}_loss"] for name in recent[0]]))
+    } | values

@@ -84,7 +84,9 @@ def train(
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
                 recorder.save()
+        # By the time a run is over after an update.
         if state.progress.is_over and state.tenths < TENTHS:
+            recorder.log()
             recorder.evaluate()
         recorder.save()
     return state, signal_number

@@ -243,13 +243,12 @@ class AlternatingLstm(torch.nn.Module):
         The caller applies `input_linearity` of the first cell to the inputs: inputs
         that are repeated are multiplied once.
         """
-        projected = packed.data
-        states = projected
+        states = packed.data
         # How many sentences have a word at each place: their words lie together.
         sizes = packed.batch_sizes.tolist()
         for layer, cell in enumerate(self.cells):
-            if layer:
-                projected = cell.input_linearity(states)
+            # The caller has projected what the first layer reads.
+            projected = cell.input_linearity(states) if layer else states
             mask = None
             if self.training and self.dropout:
                 batch = projected.new_empty(sizes[0], cell.lstm_dim)

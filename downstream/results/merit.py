@@ -25,8 +25,6 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean, variance
 
-import numpy as np
-
 from downstream.printing import Table
 from downstream.results.names import NONE
 from downstream.results.rows import PAPER, Row
@@ -124,8 +122,7 @@ def _share(row: Row, other: Row | None) -> Share:
         groups.append(other.results["both"].scores)
         baselines.append(other.results["vectors"])
     of_baselines = [each.scores for each in baselines]
-    counts = [each.counts for each in baselines]
-    if other is not None and np.array_equal(counts[0], counts[1]):
+    if other is not None and baselines[0].counts == baselines[1].counts:
         # Both have the same baseline: it is in neither side of the difference.
         seeds_error = _error_by_seeds(groups, of_baselines[:1])
     else:

@@ -189,13 +189,13 @@ def _pairs(group: Sequence[Result]) -> list[tuple[str | None, str | None]]:
 def _resampled(results: Mapping[str, Result], resamples: int) -> dict[str, np.ndarray]:
     """The scores of each kind of inputs on the same draws of items, float64 [R]."""
     task = load_task(next(iter(results.values())).task)
-
-    def metric(sums: np.ndarray) -> np.ndarray:
-        return task.metrics(sums)[task.metric]
-
     # [seeds, N, K] each.
     counts = [np.array(each.counts, dtype=np.float64) for each in results.values()]
-    scores = resampled_scores(counts, metric=metric, resamples=resamples)
+    scores = resampled_scores(
+        counts,
+        metric=lambda sums: task.metrics(sums)[task.metric],
+        resamples=resamples,
+    )
     return dict(zip(results, scores, strict=True))
 
 

@@ -44,8 +44,8 @@ from elmoc.kernels.matmul import (
 
 
 class Activations(NamedTuple):
-    """What the forward pass leaves to the backward pass; where there will be none, it
-    holds one step alone.
+    """What the forward pass leaves to the backward pass; where there will be none, one
+    step, and all of `joined`.
     """
 
     # S [T + 1, B, I + P]: [a_t; h_{t-1}]

@@ -81,7 +81,7 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
                 raise ValueError(
                     f"its numbers are {self.dtype}, which are no layer states"
                 )
-            word_bytes = reader.layers * reader.width * 8
+            word_bytes = reader.layers * reader.width * self.dtype.itemsize
             if len(reader) > MOST_SENTENCES or word_bytes > MOST_WORD_BYTES:
                 raise ValueError(
                     f"{len(reader):,} sentences of {reader.layers:,} layers of "

@@ -24,8 +24,8 @@ _NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
 # The library crashes on attributes of some other classes (references, lists of any
 # length).
 _ATTRIBUTE_CLASSES = (h5py.h5t.STRING, h5py.h5t.ENUM, *_NUMBERS)
-# Of an attribute, which has one a layer: all of them may be the same long text of the
-# file.
+# Texts of an attribute at most (it has one a layer): all may point to one long text of
+# the file.
 _MOST_TEXTS = 100
 
 

@@ -160,8 +160,7 @@ class CharacterCnn(nn.Module):
                 for convolution in self.convolutions
             ]
             features.append(self.highways(torch.cat(pooled, dim=1)))  # [n, F]
-        vectors: Tensor = self.projection(torch.cat(features, dim=1))
-        return vectors
+        return self.projection(torch.cat(features, dim=1))
 
 
 def spelled(

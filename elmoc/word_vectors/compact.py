@@ -248,7 +248,6 @@ class CompactVectors(StoredVectors):
                 rest=ngrams.pop("rest"),
                 rows=CodedRows("concatenated", **ngrams),
             )
-        said = None
         if about.teacher is not None:
             pieces = taken(arrays, "pieces.")
             parts = Pieces(
@@ -256,10 +255,16 @@ class CompactVectors(StoredVectors):
                 composition=pieces.pop("composition"),
                 rows=stored_rows(about.teacher.pieces, pieces),
             )
-            said = about.teacher.about
         if arrays:
             raise InputError(f"it holds unknown arrays: {', '.join(arrays)}")
-        return cls(hashes, rows, parts, origin, about=said, counts=counts)
+        return cls(
+            hashes,
+            rows,
+            parts,
+            origin,
+            about=None if about.teacher is None else about.teacher.about,
+            counts=counts,
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -120,7 +120,7 @@ def finite(vectors: np.ndarray, words: Sequence[str], origin: str) -> np.ndarray
 
 
 class TextVectors:
-    """Vectors from a text file (`.vec`, GloVe's `.txt`, either also `.gz`): a word and
+    """Vectors from a text file (`.vec`, GloVe's `.txt`, plain or packed): a word and
     E numbers a line.
 
     A first line with two numbers says how many vectors there are and how wide. Where a

@@ -86,8 +86,9 @@ class VectorTable:
             raise InputError(f"{self.path} holds numbers that are not finite")
         with reading(transform_file), np.load(transform_file) as stored:
             self.transform = VectorTransform(**stored)
-            boundary = self.transform.boundary
-            check_array("boundary vectors", boundary, np.float32, (2, self.size))
+            check_array(
+                "boundary vectors", self.transform.boundary, np.float32, (2, self.size)
+            )
 
 
 def write_vector_table(

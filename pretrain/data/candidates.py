@@ -109,7 +109,6 @@ class LogUniformSampler(CandidateSampler):
         self._cumulative = np.cumsum(chances)
         # draws with replacement would need a great number to find half of the classes
         self.everything = 2 * settings.samples >= self.classes
-        self._draws = 0
         chance = np.zeros(self.classes)
         if not self.everything:
             self._draws = draws_for(chances, settings.samples)
@@ -142,9 +141,9 @@ def draws_for(chances: np.ndarray, distinct: int) -> int:
         distinct: how many types are wanted.
     """
     left_out = np.log1p(-chances)
-
-    def expected(draws: int) -> float:
-        return float(-np.expm1(draws * left_out).sum())
-
     # far more draws than a lexicon of any size needs for half of its types
-    return bisect_left(range(2**40), float(distinct), key=expected)
+    return bisect_left(
+        range(2**40),
+        float(distinct),
+        key=lambda draws: float(-np.expm1(draws * left_out).sum()),
+    )

@@ -36,7 +36,7 @@ class FullSoftmaxOutput(SoftmaxOutput):
         super().__init__(classes)
         # A function hides the network that has tied vectors from PyTorch, which would
         # take its weights for this module's.
-        self._class_rows: Callable[[], Tensor] = lambda: self.rows
+        self._class_rows: Callable[[], Tensor] | None = None
         if not settings.tied:
             self.rows = nn.Parameter(torch.empty(classes, projection_size))
             nn.init.normal_(self.rows, std=projection_size**-0.5)
@@ -85,7 +85,8 @@ class FullSoftmaxOutput(SoftmaxOutput):
         """float32 [N, C] of top layer states [N, P]."""
         if self.projection is not None:
             states = F.linear(states, self.projection)
-        return F.linear(states, self._class_rows(), self.bias).float()
+        rows = self._class_rows() if self._class_rows else self.rows
+        return F.linear(states, rows, self.bias).float()
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,10 @@ def retrieval(ranks: Tensor, prefix: str = "") -> dict[str, float]:
     """
     ranks = ranks.double()
     inside = ranks > 0
-    reciprocal = torch.where(inside, 1 / ranks.clamp(min=1), torch.zeros_like(ranks))
     return {
         f"{prefix}accuracy_at_1": float((ranks == 1).double().mean()),
         f"{prefix}accuracy_at_10": float((inside & (ranks <= 10)).double().mean()),
-        f"{prefix}reciprocal_rank": float(reciprocal.mean()),
+        f"{prefix}reciprocal_rank": float((inside / ranks.clamp(min=1)).mean()),
         f"{prefix}outside": float((~inside).double().mean()),
     }
 
@@ -101,10 +100,10 @@ class Retriever:
         these `ranks` [N].
         """
         # A constant ranking is the order of frequency in the corpus: that of ids.
-        by_frequency = self.known.cumsum(dim=0) * self.known  # [K]
+        # One more, of the types that are no candidates.
+        by_frequency = F.pad(self.known.cumsum(dim=0) * self.known, (0, 1))  # [K + 1]
         targets = torch.from_numpy(ids.astype(np.int64))
-        among = targets < len(self.known)
-        constant_ranks = by_frequency[targets.clamp(max=len(self.known) - 1)] * among
+        constant_ranks = by_frequency[targets.clamp(max=len(self.known))]
         metrics = {}
         for name, part in parts.items():
             own = ids[part]

@@ -84,7 +84,8 @@ class Recorder:
         )
 
     def add(self, steps: dict[str, DirectionStep], rate: float, seconds: float) -> None:
-        """Take note of an update, and log a line of every few updates.
+        """Take note of an update; log every few of them, and the last one where it is
+        known to be that.
 
         Args:
             steps: what the update did in each direction.
@@ -99,16 +100,22 @@ class Recorder:
         # The time that is left cannot be told from a smaller share.
         if state.progress.share > 1e-4:
             self._bar.update(state.progress.share - self._bar.n)
+        self._rate = rate
         every = self._setup.config.log.every_updates
-        if state.update % every and not state.progress.is_over:
+        if state.update % every == 0 or state.progress.is_over:
+            self.log()
+
+    def log(self) -> None:
+        """Log a line of the updates since the line before, if there are any."""
+        if not self._seconds:
             return
         # The seconds of updates alone, without evaluations and checkpoints.
         data = self._setup.data
         speed = data.words_per_update * len(self._seconds) / sum(self._seconds)
         values = summary(self._steps) | {
-            "learning_rate": rate,
+            "learning_rate": self._rate,
             "words_per_second": speed,
-            "masked_targets": state.masked,
+            "masked_targets": self._state.masked,
         }
         self._write("train", values)
         self._loss = values["loss"]

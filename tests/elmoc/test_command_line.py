@@ -37,5 +37,4 @@ def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
 
 
 def test_public_names_are_there() -> None:
-    for name in elmoc.__all__:
-        assert getattr(elmoc, name) is not None
+    assert all(hasattr(elmoc, name) for name in elmoc.__all__)

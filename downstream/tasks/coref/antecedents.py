@@ -74,8 +74,7 @@ class AntecedentScorer(torch.nn.Module):
         Args:
             spans: [K, G].
             mention_scores: [K].
-            speakers: int64 [K], equal numbers for the same speaker; read only for that
-                feature.
+            speakers: int64 [K], equal numbers for the same speaker.
             genre: number of the document's genre, 0 for an unknown one.
         """
         antecedents, coarse = self.prune(spans, mention_scores)

@@ -33,9 +33,8 @@ def test_tokens_are_found_and_equal_sentences_count_once(text: Path) -> None:
     zipped = text.with_suffix(".gz")
     zipped.write_bytes(gzip.compress(TEXT.encode()))
     assert find_uses(zipped, "bank") == (found, 3)
-    rows = text.with_suffix(".jsonl")
-    rows.write_text('{"id": 1, "text": "The bank of the river ."}\n{"id": 2, "text": "bank bank"}\n')
-    [first, *others], count = find_uses(rows, "bank")
+    text.write_text('{"id": 1, "text": "The bank of the river ."}\n{"id": 2, "text": "bank bank"}\n')
+    [first, *others], count = find_uses(text, "bank")
     assert (first.tokens, len(others), count) == (found[0].tokens, 2, 3), "keys are no words"
 
 

@@ -4,6 +4,7 @@ Values of each kind are compared with a slow twin in the test file of the kind.
 """
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -84,6 +85,7 @@ def test_the_loss_of_a_window_is_the_sum_of_those_of_its_streams(runs: TinyRuns,
     whole = layer(states, first_targets(setup))
     expected = [*whole, *gradients_of(layer, whole._replace(total=whole.total + 0 * states.sum()))]
     found = [torch.zeros_like(each) for each in expected]
+    layer = deepcopy(layer)
     for stream in range(setup.data.streams):
         own = slice(stream, stream + 1)
         loss = layer(states[own], first_targets(setup, own))

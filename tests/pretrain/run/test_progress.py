@@ -86,11 +86,11 @@ def slow(monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]) -> Cal
 
 def test_slow_evaluations_are_fewer(runs: TinyRuns, slow: Callable[[float], None]) -> None:
     slow(0.05)
-    run = runs.run("run", "--max-time=2s", train__updates=10**6)
+    run = runs.run("run", "--max-time=2s", train__updates=10**6, log__every_updates=1000)
     evaluations = read_metrics(run.path, "evaluation")
     assert len(evaluations) == 5, "at the beginning, after three tenths each, and at the end"
     assert last_checkpoint(run)["seconds"] == pytest.approx(1.95, abs=0.03), "with the last evaluation it is two"
-    assert evaluations[-1]["update"] == last_checkpoint(run)["update"]
+    assert evaluations[-1]["update"] == last_checkpoint(run)["update"] == read_metrics(run.path, "train")[0]["update"]
 
 
 def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Callable[[float], None]) -> None:
