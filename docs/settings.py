@@ -14,8 +14,7 @@ HEAD = """# Settings of a training run
 
 `python -m pretrain CONFIG.toml RUN` reads them from the file, and
 `--set section.key=value` overrides one of them. In Python they are the fields of
-`pretrain.RunConfig`. A setting that is not given has its default: the paper's where the
-paper tells it, our own elsewhere.
+`pretrain.RunConfig`. A setting that is not given has its default.
 `parent = "other.toml"` in a file begins with the settings of another file. In
 `input_layer`, `encoder`, `output_layer` and `optimiser`, `kind` chooses which other
 keys there are.
