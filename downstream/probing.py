@@ -14,7 +14,12 @@ from downstream.printing import counted, say_lines
 from downstream.probe.options import ProbeData, ProbeOptions
 from downstream.probe.runs import score_probes
 from downstream.probe.task import Task
-from downstream.results.records import LOCK_SECONDS, Result, append_result
+from downstream.results.records import (
+    LOCK_SECONDS,
+    Result,
+    append_result,
+    read_results,
+)
 from downstream.tasks import TASKS, load_task
 from elmoc.command_line import run_main
 from elmoc.files.checksums import check_beside
@@ -83,11 +88,14 @@ def run_probe(
     known = load_task(task) if isinstance(task, str) else task
     options = checked(options)
     if options.out is not None:
-        # That it cannot be written, or is damaged, is told before hours of training.
+        # That it cannot be written, is damaged or holds something else is told before
+        # hours of training.
         with locked(options.out, seconds=LOCK_SECONDS):
             check_beside(options.out)
             if options.out.exists():
                 require_file(options.out)
+                if options.out.stat().st_size:
+                    read_results([options.out])
     lines = []
     for line in score_probes(known, checked(data), checked(inputs), options):
         # It is written at once: a run that is stopped keeps the kinds that are done.

@@ -162,6 +162,6 @@ def _find_layout(sentences: Sequence[ColumnSentence]) -> Layout:
     if sense == 0:
         raise InputError(
             f"{path} has predicates and arguments (CoNLL-2005), but no words: put them "
-            "in front, as by `paste words props`"
+            "in front, as by `paste -d ' ' words props`"
         )
     return Layout(-1, sense, sense, slice(sense + 1, None))

@@ -151,10 +151,11 @@ class Recorder:
         seconds = time.monotonic() - began
         # Rank 0 alone evaluates; a checkpoint is gathered from all.
         is_best, seconds = processes.broadcast_from_rank0((is_best, seconds))
+        # Before the length of the run changes: a tenth that is over stays so.
+        state.tenths = state.progress.tenths
         # A run that is over stays so, however long its last evaluation takes.
         if state.max_seconds and not state.progress.is_over:
             state.evaluation_seconds = seconds
-        state.tenths = state.progress.tenths
         if is_best:
             self.save()
 

@@ -35,6 +35,7 @@ from downstream.tasks import TASKS
         ("--vectors random:1:4 --train-fraction 0", "--train-fraction"),
         ("--vectors random:1:4 --device cuda:99", "cuda:99"),
         ("--vectors random:1:4 --results FOLDER", "FOLDER"),
+        ("--vectors random:1:4 --results TEN", "TEN"),
         ("--vectors random:1:4 --save TEN", "TEN"),
         ("--vectors random:1:4 --dev TEN TEN", "TEN"),
     ],

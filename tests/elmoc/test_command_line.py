@@ -5,8 +5,6 @@ import sys
 
 from elmoc.__main__ import OWN
 
-import elmoc
-
 HEAVY = ("torch", "numpy", "h5py", "fasttext", "tqdm", "safetensors")
 
 
@@ -34,7 +32,3 @@ def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
         "dump_features.run = run\nassert command.main(['dump-features', 'a', 'b', 'c']) == 0"
     )
     assert loaded_after(code) == ([], "passive False\n")
-
-
-def test_public_names_are_there() -> None:
-    assert all(hasattr(elmoc, name) for name in elmoc.__all__)

@@ -1,7 +1,7 @@
 """Progress by `--max-time`: it is the share of the time that is over, whatever length the config gives."""
 
 from collections.abc import Callable
-from itertools import count
+from itertools import chain, count, pairwise, repeat
 from types import SimpleNamespace
 
 import pytest
@@ -71,12 +71,14 @@ def test_a_longer_time_is_evaluated_at_its_own_tenths(runs: TinyRuns) -> None:
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]) -> Callable[[float], None]:
-    """Given seconds: each evaluation takes so many more."""
+def slow(monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]) -> Callable[..., None]:
+    """Given seconds: evaluations take so many more in turn, later ones as many as the last."""
 
-    def take(seconds: float) -> None:
+    def take(*seconds: float) -> None:
+        each = chain(seconds, repeat(seconds[-1]))
+
         def spent(*arguments: object, **options: object) -> dict[str, float]:
-            spend(seconds)
+            spend(next(each))
             return evaluate(*arguments, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr(recorder, "evaluate", spent)
@@ -84,7 +86,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, spend: Callable[[float], None]) -> Cal
     return take
 
 
-def test_slow_evaluations_are_fewer(runs: TinyRuns, slow: Callable[[float], None]) -> None:
+def test_slow_evaluations_are_fewer(runs: TinyRuns, slow: Callable[..., None]) -> None:
     slow(0.05)
     run = runs.run("run", "--max-time=2s", train__updates=10**6, log__every_updates=1000)
     evaluations = read_metrics(run.path, "evaluation")
@@ -93,14 +95,21 @@ def test_slow_evaluations_are_fewer(runs: TinyRuns, slow: Callable[[float], None
     assert evaluations[-1]["update"] == last_checkpoint(run)["update"] == read_metrics(run.path, "train")[0]["update"]
 
 
-def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Callable[[float], None]) -> None:
+def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Callable[..., None]) -> None:
     slow(5)
     run = runs.run("run", "--max-time=1s", train__updates=10**6)
     assert last_checkpoint(run)["update"] > 15
 
 
+def test_a_quicker_evaluation_is_not_made_again(runs: TinyRuns, slow: Callable[..., None]) -> None:
+    slow(0.1, 0)
+    run = runs.run("run", "--max-time=2s", train__updates=10**6)
+    updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
+    assert min(after - before for before, after in pairwise(updates)) > 4
+
+
 def test_the_bar_shows_the_time_of_updates_alone(
-    runs: TinyRuns, spend: Callable[[float], None], slow: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
+    runs: TinyRuns, spend: Callable[[float], None], slow: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bars, update = [], TrainStep.__call__
     monkeypatch.setattr("tqdm.std.time", recorder.time.time)
