@@ -84,7 +84,7 @@ def train(
                 recorder.evaluate()
             if recorder.checkpoint_is_due:
                 recorder.save()
-        # By the time a run is over after an update.
+        # A limit of time is known to be over only after the last update.
         if state.progress.is_over and state.tenths < TENTHS:
             recorder.log()
             recorder.evaluate()

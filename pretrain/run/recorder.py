@@ -53,6 +53,8 @@ class Recorder:
             [] if resumed is None else list(resumed.unlogged)
         )
         self._seconds: list[float] = []
+        # The learning rate of the last update.
+        self._rate = math.nan
         if not setup.processes.is_rank0:
             return
         self._scorer = setup.config.output_layer.scorer(
