@@ -291,7 +291,7 @@ def main(processes: Processes) -> None:
             corpora[types] = stack.enter_context(made_up)
         for size, table in product(sizes, tables):
             several = STREAMS * processes.world_size
-            # There are no other tables.
+            # A table that there is not is a KeyError.
             streams = {"S1": 1, "S2": several, "S3": several, "5": several}[table]
             print(f"{table}, {size} sizes, {streams} streams", flush=True)
             elmo = {"ELMo": Column(config_of("elmo_c", size).encoder)}

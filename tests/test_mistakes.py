@@ -45,6 +45,7 @@ MISTAKES = {
     "elmoc import-elmo {d}/options.json {d}/weights.hdf5 {d}/imported": ["weights.hdf5"],
     "elmoc neighbours {model} {d}/text.txt --word unheard --in unheard": ["unheard"],
     "elmoc plot {model} {d}/text.txt -o {d}/o.gif --word cat": ["-o", "png"],
+    "elmoc package {model} {d}/o.package --name Two-words": ["--name"],
     "pretrain {d}/nowhere.toml {d}/run": ["nowhere.toml"],
     "pretrain {d}/bad.toml {d}/run": ["bad.toml"],
     "pretrain {d}/parent.toml {d}/run": ["nowhere.toml"],

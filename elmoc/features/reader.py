@@ -81,7 +81,8 @@ class FeatureFile(AbstractContextManager["FeatureFile"]):
                 raise ValueError(
                     f"its numbers are {self.dtype}, which are no layer states"
                 )
-            word_bytes = reader.layers * reader.width * self.dtype.itemsize
+            # As if all were float64, of which none is larger.
+            word_bytes = reader.layers * reader.width * 8
             if len(reader) > MOST_SENTENCES or word_bytes > MOST_WORD_BYTES:
                 raise ValueError(
                     f"{len(reader):,} sentences of {reader.layers:,} layers of "

@@ -32,3 +32,7 @@ def test_threads_wait_without_spinning_from_before_pytorch_loads() -> None:
         "dump_features.run = run\nassert command.main(['dump-features', 'a', 'b', 'c']) == 0"
     )
     assert loaded_after(code) == ([], "passive False\n")
+
+
+def test_public_names_are_there() -> None:
+    assert all(getattr(sys.modules["elmoc"], name) is not None for name in sys.modules["elmoc"].__all__)

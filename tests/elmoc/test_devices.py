@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from elmoc.devices import autocast, checked_device, choose_precision, factor_dtype
+from elmoc.devices import autocast, checked_device, choose_precision, factor_dtype, peak_memory
 from elmoc.errors import InputError
 
 from elmoc import devices
@@ -73,3 +73,7 @@ def test_auto_takes_what_kernels_are_compiled_for(
     for precision, dtype in (("float32", torch.float32), ("bf16", torch.bfloat16)):
         with autocast(CPU, precision):
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == factor_dtype(precision) == dtype
+
+
+def test_peak_memory_is_in_bytes() -> None:
+    assert 2**25 < peak_memory(CPU) < 2**42

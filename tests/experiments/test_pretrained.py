@@ -1,6 +1,5 @@
 """Features of a pretrained model: subwords become words, and long sentences are cut and joined."""
 
-from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
@@ -43,11 +42,11 @@ def test_words_of_a_batch_are_those_of_sentences_alone(folder: Path, pooling: pr
 
 def test_features_of_other_options_are_not_taken_over(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("bed ab\n")
-    options = pretrained.Options(folder, tmp_path / "out", tmp_path / "s.txt")
-    pretrained.write(options)
-    pretrained.write(options)
+    files = (folder, tmp_path / "out", tmp_path / "s.txt")
+    pretrained.write(pretrained.Options(*files))
+    pretrained.write(pretrained.Options(*files))
     with pytest.raises(InputError, match="other sentences or options"):
-        pretrained.write(replace(options, pooling="first"))
+        pretrained.write(pretrained.Options(*files, "first"))
 
 
 def test_a_long_sentence_is_read_in_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

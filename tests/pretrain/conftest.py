@@ -35,7 +35,6 @@ TINY = {
     "log.every_updates": 4,
 }
 
-
 # of every kind of part, what differs from `TINY`; those of subwords are for a corpus of subwords
 PARTS: dict[str, dict[str, Any]] = {
     "plain_lstm": {"encoder__kind": "plain_lstm", "encoder__cell_size": None},
@@ -130,6 +129,11 @@ def named_corpus(tmp_path: Path) -> Corpus:
     corpus = write_corpus(tmp_path / "named", shards[:3], shards[3:], sources=names)
     add_table(corpus, "raw", RandomVectors(seed=5, size=8))
     return corpus
+
+
+@pytest.fixture(scope="module")
+def module_runs(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> TinyRuns:
+    return TinyRuns(tmp_path_factory.mktemp("runs"), tiny_corpus.path)
 
 
 @pytest.fixture

@@ -65,11 +65,6 @@ def without_progress(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def module_runs(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> TinyRuns:
-    return TinyRuns(tmp_path_factory.mktemp("processes"), tiny_corpus.path)
-
-
-@pytest.fixture(scope="module")
 def alone(module_runs: TinyRuns) -> RunDirectory:
     """The run by one process."""
     return module_runs.run("alone", **SETTINGS)

@@ -5,17 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from elmoc.corpus import Corpus
 from pretrain.run.directory import RunDirectory, read_checkpoint
 from tests.conftest import Fails
 from tests.pretrain.conftest import TinyRuns, assert_same, last_checkpoint
 
 SETTINGS = {"log__checkpoint_updates": 5, "log__keep": 3, "log__every_updates": 3, "evaluation__every_updates": 4}
-
-
-@pytest.fixture(scope="module")
-def module_runs(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> TinyRuns:
-    return TinyRuns(tmp_path_factory.mktemp("checkpoints"), tiny_corpus.path)
 
 
 @pytest.fixture(scope="module")

@@ -104,8 +104,7 @@ def test_a_first_evaluation_takes_no_time_of_the_run(runs: TinyRuns, slow: Calla
 def test_a_quicker_evaluation_is_not_made_again(runs: TinyRuns, slow: Callable[..., None]) -> None:
     slow(0.1, 0)
     run = runs.run("run", "--max-time=2s", train__updates=10**6)
-    updates = [line["update"] for line in read_metrics(run.path, "evaluation")]
-    assert min(after - before for before, after in pairwise(updates)) > 4
+    assert min(b["update"] - a["update"] for a, b in pairwise(read_metrics(run.path, "evaluation"))) > 4
 
 
 def test_the_bar_shows_the_time_of_updates_alone(

@@ -30,9 +30,9 @@ LONG = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> RunDirectory:
+def whole(module_runs: TinyRuns) -> RunDirectory:
     """The same run without any interruption."""
-    return TinyRuns(tmp_path_factory.mktemp("whole"), tiny_corpus.path).run("whole", **LONG)
+    return module_runs.run("whole", **LONG)
 
 
 def assert_same_end(run: RunDirectory, whole: RunDirectory) -> None:
@@ -79,9 +79,9 @@ def test_signals_save_first_and_the_resumed_run_ends_the_same(runs: TinyRuns, wh
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, tiny_corpus: Corpus) -> RunDirectory:
+def done(module_runs: TinyRuns) -> RunDirectory:
     """A run of twelve updates, with checkpoints after 0, 6 and 12 of them."""
-    return TinyRuns(tmp_path_factory.mktemp("done"), tiny_corpus.path).run("done", log__checkpoint_updates=6)
+    return module_runs.run("done", log__checkpoint_updates=6)
 
 
 @pytest.fixture
