@@ -61,8 +61,11 @@ def code_numbers(size: int) -> list[int]:
     Raises:
         InputError: there is none.
     """
-    evenly = [number for number in range(1, size // 2 + 1) if size % number == 0]
-    found = [number for number in evenly if size / number <= _MOST_NUMBERS]
+    found = [
+        number
+        for number in range(1, size // 2 + 1)
+        if size % number == 0 and size / number <= _MOST_NUMBERS
+    ]
     if not found:
         raise InputError(
             f"word vectors of {size} numbers cannot be divided into equal parts of 2 "

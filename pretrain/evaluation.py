@@ -112,14 +112,15 @@ def evaluate(
     # The words of each source among all words; "" are all of them.
     slices = map(slice, [0, *ends], ends)
     parts = {"": slice(None)} | dict(zip(sources, slices, strict=True))
-    scores = {}
-    for direction in directions:
-        scores[direction] = scorer.score(
+    scores = {
+        direction: scorer.score(
             state.output_layers.direction(direction),
             torch.cat([predicted[direction] for predicted, _ in found]),
             np.concatenate([true[direction] for _, true in found]),
             parts,
         )
+        for direction in directions
+    }
     values = {}
     for part, names in scores[directions[0]].items():
         for name in names:

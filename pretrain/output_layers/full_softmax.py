@@ -3,7 +3,8 @@ layer of ELMo-Sub)?
 
 The vectors may be tied: the input layer reads them, too (Press and Wolf 2017). With
 projection regularisation a trained matrix multiplies the states before they meet the
-vectors, and λ times its norm is added to the loss.
+vectors, and λ times its norm is added to the loss, or its weight decay, as the authors'
+code has it.
 Letters: N targets, P projection, C classes.
 """
 
@@ -44,7 +45,7 @@ class FullSoftmaxOutput(SoftmaxOutput):
         self.settings = settings
         self.projection = (
             nn.Parameter(torch.eye(projection_size))
-            if settings.projection_regularisation
+            if settings.has_projection
             else None
         )
 
@@ -70,9 +71,9 @@ class FullSoftmaxOutput(SoftmaxOutput):
         scores = self.scores(states.flatten(0, 1))  # [N, C]
         total = F.cross_entropy(scores, classes, reduction="sum")
         if self.projection is not None:
-            # λ times the Frobenius norm, for every target that is counted
-            weight = self.settings.projection_regularisation
-            total = total + weight * self.projection.norm() * len(classes)
+            penalty = self.settings.penalty(self.projection)
+            # for every target that is counted
+            total = total + penalty * len(classes)
         return every_target(total, classes)
 
     def scored(
@@ -105,8 +106,15 @@ class FullSoftmaxSettings(SoftmaxSettings):
     projection_regularisation: Annotated[
         float,
         Meta(
-            ge=0, le=1e3, description="λ, e.g. 0.0075; 0: there is no projection matrix"
+            ge=0,
+            le=1e3,
+            description="λ of λ‖P‖ in the loss, e.g. 0.0075; where it and the next "
+            "are 0, there is no projection matrix P",
         ),
+    ] = 0.0
+    projection_weight_decay: Annotated[
+        float,
+        Meta(ge=0, le=1e3, description="w of ½w‖P‖² in the loss, e.g. 0.000385"),
     ] = 0.0
 
     def __post_init__(self) -> None:
@@ -115,6 +123,17 @@ class FullSoftmaxSettings(SoftmaxSettings):
                 "output_layer.tied needs a class for each type: leave "
                 "output_layer.types out"
             )
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether a matrix multiplies the states."""
+        return self.projection_regularisation > 0 or self.projection_weight_decay > 0
+
+    def penalty(self, projection: Tensor) -> Tensor:
+        """What the matrix [P, P] adds to a target's loss, by its Frobenius norm."""
+        norm = projection.norm()
+        decay = self.projection_weight_decay / 2 * norm.square()
+        return self.projection_regularisation * norm + decay
 
     def build(
         self, *, projection_size: int, corpus: Corpus, targets: LexiconTable
@@ -126,5 +145,5 @@ class FullSoftmaxSettings(SoftmaxSettings):
         are tied.
         """
         record = super().record(corpus=corpus, targets=targets)
-        own = {"projection": self.projection_regularisation > 0, "tied": self.tied}
+        own = {"projection": self.has_projection, "tied": self.tied}
         return record | {name: True for name, is_set in own.items() if is_set}

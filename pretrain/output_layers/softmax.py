@@ -44,8 +44,7 @@ class SoftmaxSettings(OutputLayerSettings):
             ge=0,
             le=2**31 - 2,
             description="K, the most frequent types of the lexicon, which are told "
-            "apart; 0: all. Where the lexicon has more, there is one "
-            "more class, `<unk>`, for rarer words",
+            "apart; one more class, `<unk>`, is of rarer words; 0: all",
         ),
     ] = 0
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from elmoc.corpus import Corpus
+from elmoc.devices import CPU
 from pretrain.data.windows import held_out_windows
 from pretrain.evaluation import evaluate
 from pretrain.output_layers.retrieval import Retriever, retrieval
@@ -13,8 +14,6 @@ from pretrain.setup import TrainingSetup
 from tests.pretrain.conftest import TinyRuns
 from tests.references import rank_of
 from torch.nn import functional as F
-
-CPU = torch.device("cpu")
 
 
 def retriever_of(rows: np.ndarray, counts: np.ndarray, candidates: int) -> Retriever:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 from elmoc.corpus import Corpus
+from elmoc.devices import CPU
 from elmoc.word_vectors.table import VectorTable
 from pretrain.data.batches import Batch, BatchMaker, stream_batches
 from pretrain.data.windows import Position, Window
 from tests.pretrain.data.reading import windows_of_shards
-
-CPU = torch.device("cpu")
 
 
 class CountedMaker(BatchMaker):

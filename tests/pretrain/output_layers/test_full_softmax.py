@@ -22,30 +22,30 @@ def layer_of(settings: FullSoftmaxSettings, types: int = TYPES, lexicon: int = 1
     return layer
 
 
-def plain_loss(layer: FullSoftmaxOutput, states: Tensor, ids: Tensor, regularisation: float) -> Tensor:
-    """− log softmax(V P h + b), word by word, and λ‖P‖₂ for each (Press and Wolf 2017, Section 3)."""
+def plain_loss(layer: FullSoftmaxOutput, states: Tensor, ids: Tensor, of_norm: float, of_squares: float) -> Tensor:
+    """− log softmax(V P h + b), word by word, and for each λ‖P‖₂ (Press and Wolf 2017, Section 3) and ½w‖P‖²."""
     total = states.new_zeros(())
     for state, target in zip(states.view(-1, PROJECTION), ids.flatten().tolist(), strict=True):
         if layer.projection is not None:
             state = layer.projection @ state
-            total = total + regularisation * layer.projection.square().sum().sqrt()
+            total = total + of_norm * layer.projection.norm() + of_squares / 2 * (layer.projection**2).sum()
         scores = torch.stack([row @ state + bias for row, bias in zip(layer.rows, layer.bias, strict=True)])
         total = total + scores.exp().sum().log() - scores[min(target, TYPES)]
     return total
 
 
-@pytest.mark.parametrize("regularisation", [0.0, 0.15])
+@pytest.mark.parametrize(("of_norm", "of_squares"), [(0.0, 0.0), (0.15, 0.0), (0.0, 0.2), (0.15, 0.2)])
 @pytest.mark.parametrize("ids", [[[0, 4], [8, 11], [9, 3]], [[1]]])
-def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], regularisation: float) -> None:
-    layer = layer_of(FullSoftmaxSettings(types=TYPES, projection_regularisation=regularisation))
+def test_loss_and_gradients_are_those_of_a_plain_twin(ids: list[list[int]], of_norm: float, of_squares: float) -> None:
+    layer = layer_of(FullSoftmaxSettings(TYPES, projection_regularisation=of_norm, projection_weight_decay=of_squares))
     targets = torch.tensor(ids)
     states = torch.randn(*targets.shape, PROJECTION, dtype=torch.float64, requires_grad=True)
     loss = layer(states, Targets(targets, None))
-    expected = plain_loss(layer, states, targets, regularisation)
+    expected = plain_loss(layer, states, targets, of_norm, of_squares)
     torch.testing.assert_close(loss.total, expected, check_dtype=False, rtol=1e-5, atol=1e-5)
     assert (int(loss.counted), int(loss.masked)) == (targets.numel(), 0)
     leaves = [states, *layer.parameters()]
-    assert len(leaves) == 3 + (regularisation > 0)
+    assert len(leaves) == 3 + (of_norm + of_squares > 0)
     for ours, theirs in zip(*(torch.autograd.grad(each, leaves) for each in (loss.total, expected)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
