@@ -70,8 +70,8 @@ class Transformer(Encoder):
     its end.
 
     It differs from the encoders that Li et al. (2019, Table 5) name: norms come before
-    a layer; it has GELU, as GPT alone has; dropout has one mask a window; attention
-    weights are not dropped.
+    a layer; it has GELU, as GPT alone has, but not its learned positions; dropout has
+    one mask a window; attention weights are not dropped.
 
     Word t of a window attends to words 0 … t of it. Nothing is carried from window to
     window: the window is the whole context. Positions are sinusoids, added to what the
