@@ -118,7 +118,7 @@ class TrainConfig:
         Literal["auto", "float32", "bf16"],
         Meta(
             description="precision of matrix products: `float32`, `bf16`, or `auto`, "
-            "which is bf16 where the hardware has it, and for a CPU kernels are there"
+            "which is bf16 where the hardware has it (and a CPU's kernels)"
         ),
     ] = "float32"
     recurrence: Annotated[

@@ -72,8 +72,8 @@ class AdaptiveSettings(SoftmaxSettings):
     cutoffs: Annotated[
         tuple[int, ...],
         Meta(
-            description="the first id of each cluster, ascending; ids that are not "
-            "below the number of classes are left out"
+            description="the first id of each cluster, ascending; those that are no "
+            "class are left out"
         ),
     ] = (4_000, 40_000, 200_000)
     reduction: Annotated[
