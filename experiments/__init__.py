@@ -9,6 +9,11 @@ import ast
 import sys
 from pathlib import Path
 
+from elmoc.process import wait_without_spinning
+
+# Before PyTorch loads, as commands do.
+wait_without_spinning()
+
 # Python imports this package first, and then gives the script its own name.
 if sys.argv[0] == "-m" and {"-h", "--help"} & set(sys.argv[1:]):
     asked = next(each for each in sys.orig_argv if "experiments." in each)

@@ -21,7 +21,7 @@ from elmoc.devices import checked_device, has_bf16
 from elmoc.encoders.bidirectional import BidirectionalEncoder, EncoderConfig
 from elmoc.encoders.inference import InferenceEncoder
 from elmoc.encoders.lstm import LstmSizes
-from elmoc.process import keep_freed_memory, wait_without_spinning
+from elmoc.process import keep_freed_memory
 from experiments.allennlp_cell import allennlp_encoder
 
 SIZES = {"paper": LstmSizes(), "small": LstmSizes(projection_size=256, cell_size=1024)}
@@ -67,19 +67,23 @@ def words_of(sentences: list[Tensor]) -> int:
     return sum(len(each) - 2 for each in sentences)
 
 
+def read(inference: InferenceEncoder, sentences: list[Tensor]) -> None:
+    """Read sentences at once."""
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    inference.sentences(inference.read_words(torch.cat(sentences)), lengths)
+
+
 def read_alone(inference: InferenceEncoder, sentences: list[Tensor]) -> None:
     """Read sentences one by one."""
-    for vectors in sentences:
-        inference.sentences(inference.read_words(vectors), torch.tensor([len(vectors)]))
+    for sentence in sentences:
+        read(inference, [sentence])
 
 
 def main() -> None:
     """Measure, and print a line a contestant."""
-    wait_without_spinning()
     keep_freed_memory()
     encoder = random_encoder(SIZES[sys.argv[1] if len(sys.argv) > 1 else "paper"])
     sentences = random_sentences(encoder.config.word_vector_size)
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
     # The baseline takes long, and reads sentences of middle length.
     first = (SENTENCES - BASELINE_SENTENCES) // 2
     middle = sorted(sentences, key=len)[first : first + BASELINE_SENTENCES]
@@ -98,7 +102,7 @@ def main() -> None:
         inference = InferenceEncoder(encoder, precision=name)
         runs[f"{name}, batches"] = (
             words_of(sentences),
-            partial(inference.sentences, torch.cat(sentences), lengths),
+            partial(read, inference, sentences),
         )
         runs[f"{name}, one sentence at a time"] = (
             words_of(sentences[:ALONE]),

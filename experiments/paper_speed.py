@@ -25,14 +25,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from elmoc.encoders import DIRECTIONS, EncoderSizes
 from elmoc.encoders.plain_lstm import PlainLstmSizes
 from elmoc.encoders.transformer import TransformerSizes
-from elmoc.process import keep_freed_memory, wait_without_spinning
+from elmoc.process import keep_freed_memory
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
 from pretrain.config import RunConfig, load_config
@@ -166,11 +166,14 @@ def update_of(setup: TrainingSetup, rate: float) -> tuple[Callable, int]:
     """A function that gives the seconds of one update, and the parameters."""
     step = TrainStep(setup, setup.new_state())
     batches = cycle(first_batches(setup, BATCHES))
+    layer = next(setup.output_layers.parameters())
 
     def update() -> float:
         batch = next(batches)
         started = perf_counter()
         step(batch, rate)
+        # The step waits for the directions alone, not for what they share.
+        layer.flatten()[0].item()
         return perf_counter() - started
 
     parameters = chain(setup.encoder.parameters(), setup.output_layers.parameters())
@@ -232,50 +235,54 @@ def print_speeds(
             gc.collect()
 
 
-def print_batches(
-    config: RunConfig,
-    row: Row,
-    column: Column,
-    corpus: Path,
-    streams: int,
-    gigabytes: float,
-) -> None:
-    """Print streams, doubled until an update takes more than so many gigabytes, each
-    with the peak of memory and the seconds of a million words.
-    """
-    wait_without_spinning()
+def measured(
+    config: RunConfig, row: Row, column: Column, corpus: Path, streams: int
+) -> tuple[float, int]:
+    """Seconds of a million words, and the peak of memory in bytes."""
     keep_freed_memory()
     setup = setup_of(config, row, column, corpus, streams)
-    peak = 0
-    while peak <= 1e9 * gigabytes:
-        # The recorded graphs of the streams before.
-        gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
-        larger = replace(setup, data=replace(setup.data, streams=streams))
-        seconds, peak = measure(larger)
-        seconds *= row.steps_of_a_word * 1e6 / larger.data.words_per_update
-        print(f" {streams}: {peak / 1e9:.2f} GB {seconds:.2f} s;", end="", flush=True)
-        streams *= 2
+    seconds, peak = measure(setup)
+    seconds *= row.steps_of_a_word * 1e6 / setup.data.words_per_update
+    return seconds, peak
+
+
+def measured_apart(*job: Any) -> tuple[float, int]:
+    """The same, of nothing else: on a CPU by a process of its own, since the peak of
+    its memory never falls.
+    """
+    if not torch.cuda.is_available():
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            return pool.submit(measured, *job).result()
+    # The recorded graphs of the update before.
+    gc.collect()
+    torch.cuda.reset_peak_memory_stats()
+    return measured(*job)
 
 
 def print_memory(sizes: str, corpora: dict[int, Path]) -> None:
-    """Print a line an output layer: S2. The last streams of a line are more than fit,
-    or the last ones that memory was there for.
+    """Print a line an output layer, S2: streams, doubled until an update takes more
+    than so many gigabytes, each with the peak of memory and the seconds of a million
+    words. The last streams of a line are more than fit, or the last ones that memory
+    was there for.
     """
     config = config_of("elmo_c", sizes)
+    column = Column(config.encoder)
     for row in output_layers(sizes):
         print(f"{row.name:16}", end="", flush=True)
-        column = Column(config.encoder)
-        job = (config, row, column, corpora[row.types], STREAMS, GIGABYTES)
+        streams = STREAMS
+        peak = 0
         # The system may end a process where memory is short.
         with suppress(BrokenProcessPool, MemoryError, torch.OutOfMemoryError):
-            if torch.cuda.is_available():
-                print_batches(*job)
-            else:
-                # A process of its own, since its peak of memory never falls.
-                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                    pool.submit(print_batches, *job).result()
+            while peak <= 1e9 * GIGABYTES:
+                seconds, peak = measured_apart(
+                    config, row, column, corpora[row.types], streams
+                )
+                print(
+                    f" {streams}: {peak / 1e9:.2f} GB {seconds:.2f} s;",
+                    end="",
+                    flush=True,
+                )
+                streams *= 2
         print(flush=True)
 
 
@@ -302,7 +309,6 @@ def main(processes: Processes) -> None:
 
 
 if __name__ == "__main__":
-    wait_without_spinning()
     keep_freed_memory()
     with connect() as processes_here:
         main(processes_here)

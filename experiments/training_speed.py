@@ -25,7 +25,7 @@ import torch
 
 from elmoc.devices import has_bf16, peak_memory
 from elmoc.encoders.bidirectional import BidirectionalEncoder
-from elmoc.process import keep_freed_memory, wait_without_spinning
+from elmoc.process import keep_freed_memory
 from experiments.allennlp_cell import allennlp_encoder
 from experiments.synthetic import made_up_corpus
 from pretrain import CONFIGS
@@ -159,7 +159,6 @@ def compare(setup: TrainingSetup, ways: Sequence[str]) -> None:
 
 def main() -> None:
     """Measure each number of streams in turn."""
-    wait_without_spinning()
     keep_freed_memory()
     config_file, *named = sys.argv[1:] or [str(CONFIGS / "elmo_c.toml")]
     streams = [int(each) for each in named if each.isdigit()] or [128]
