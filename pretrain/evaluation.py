@@ -95,7 +95,9 @@ def evaluate(
         `DIRECTION_METRIC`.
     """
     state.set_training(False)
-    sources = data.corpus.held_out_sources
+    held_out = data.corpus.held_out_sources
+    # What training leaves out is left out here.
+    sources = [each for each in held_out if data.weights.get(each, 1)] or held_out
     directions = state.encoder.directions
     found = []
     for source in sources:
@@ -154,7 +156,8 @@ def predict(
     windows: Iterable[Window],
     execution: Execution,
 ) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
-    """Predict the words of windows that follow each other, beginning in zero state.
+    """Predict the words of windows that follow each other, beginning in zero state
+    (each of them, where training carries none).
 
     Returns:
         For each direction the predictions [N, D], and the true types [N].
@@ -174,7 +177,7 @@ def predict(
                     state.read(batch, direction), recurrent[direction]
                 )
                 predicted = layer.predict(output.layer_states[-1])  # [B, T, D]
-            recurrent[direction] = output.state
+            recurrent[direction] = output.state if data.carry_state else None
             predictions[direction].append(predicted.flatten(0, 1))
             targets[direction].append(window.ids[direction][:, 1:].ravel())
     return (

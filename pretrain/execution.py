@@ -23,8 +23,13 @@ class Execution:
     def autocast(self, *, cache: bool = True) -> torch.autocast:
         """The context in which encoder and output layers compute; see
         `elmoc.devices.autocast`.
+
+        On a CPU nothing is cached: directions in threads of their own share the cache,
+        and would empty it for each other by chance.
         """
-        return autocast(self.device, self.precision, cache=cache)
+        return autocast(
+            self.device, self.precision, cache=cache and self.device.type != "cpu"
+        )
 
 
 def choose_execution(

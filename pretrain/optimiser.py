@@ -176,9 +176,8 @@ class OptimiserSettings(ABC):
         float,
         Meta(
             gt=0,
-            description="bound on the gradient norm of each direction (they are "
-            "separate models) and of each shared part; one direction alone is one "
-            "model with what it would share",
+            description="bound on the gradient norm of each direction (a separate "
+            "model) and of each shared part; one direction alone is one model with it",
         ),
     ] = 1.0
 

@@ -245,6 +245,7 @@ def open_data(config: RunConfig) -> TrainingData:
         seed=train.seed,
         weights=config.data.sources,
         order=train.order,
+        carry_state=train.carry_state,
         reads_targets=reads,
         candidates=config.output_layer.candidates,
     )

@@ -162,7 +162,7 @@ class TrainStep:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         # gradients end with the window, and states are carried in float32
-        if self._setup.config.train.carry_state:
+        if data.carry_state:
             state.recurrent[direction] = output.state.map(
                 lambda tensor: tensor.detach().float()
             )

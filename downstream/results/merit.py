@@ -162,12 +162,10 @@ def _error_by_seeds(
 
 def rows_of_encoders(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Encoder → its rows."""
-    found: dict[str, list[Row]] = {}
     # Rows of word vectors alone belong to no encoder.
-    for row in rows:
-        if row.with_encoder:
-            found.setdefault(row.encoder, []).append(row)
-    return found
+    own = [row for row in rows if row.with_encoder]
+    names = dict.fromkeys(row.encoder for row in own)
+    return {name: [row for row in own if row.encoder == name] for name in names}
 
 
 def merit_table(rows: Sequence[Row]) -> Table | None:

@@ -176,12 +176,11 @@ def joined(lines: Sequence[Result]) -> Result:
     """
     # Where a seed was run again, facts such as paths are those of the later run.
     last = lines[-1]
-    changes: Facts = {"figures": {}}
-    for name in last.figures:
-        changes["figures"][name] = [line.figures[name][0] for line in lines]
-    for name, _ in _lists(last):
-        changes[name] = [getattr(line, name)[0] for line in lines]
-    return replace(last, **changes)
+    figures = {name: [line.figures[name][0] for line in lines] for name in last.figures}
+    lists: Facts = {
+        name: [getattr(line, name)[0] for line in lines] for name, _ in _lists(last)
+    }
+    return replace(last, figures=figures, **lists)
 
 
 def _lists(line: Result) -> list[tuple[str, list[Any]]]:

@@ -50,8 +50,8 @@ class DataConfig:
         dict[str, Annotated[float, Meta(ge=0, le=MOST_TIMES)]],
         Meta(
             description="how many times an epoch reads each source of a corpus whose "
-            "text is named (see `build_corpus`): 1 unless said; with 0.4, each epoch "
-            "reads another 40 %"
+            "text is named (see `build_corpus`): 1 unless said; 0 leaves it out; with "
+            "0.4, each epoch reads another 40 %"
         ),
     ] = field(default_factory=dict)
 
@@ -62,6 +62,7 @@ class TrainingData:
     from it (see `TrainConfig`).
 
     weights: `data.sources`.
+    carry_state: whether a window begins in the state of the one before it.
     reads_targets: whether the output layer needs target vectors streamed.
     candidates: which candidates it needs streamed, if any (see `OutputLayerSettings`).
     """
@@ -76,6 +77,7 @@ class TrainingData:
     seed: int
     weights: Mapping[str, float] = field(default_factory=dict)
     order: Order = "sentences"
+    carry_state: bool = True
     reads_targets: bool = True
     candidates: str | SampleSettings | None = None
 

@@ -124,7 +124,8 @@ class SoftmaxScorer:
 
     Candidates are the most frequent types, as with other output layers, as far as they
     are among the K. `perplexity` takes targets among the candidates, and these alone as
-    classes, so that output layers compare on one corpus. Where K is smaller than the
+    classes, so that output layers compare on one corpus, all of whose candidates have
+    target vectors (others leave those without one out). Where K is smaller than the
     candidates of other layers it would not compare, and is left out.
     `vocabulary_perplexity` takes all targets over all classes, `<unk>` one of them.
 

@@ -151,6 +151,8 @@ def settings_after(path: str, model: ModelDirectory) -> dict[str, dict[str, Any]
     }
     sections["schedule"] = {
         "base": _SLOWER * convert(before["schedule.base"], float, where=path),
+        # What the rate is multiplied by, as before.
+        "streams_per_worker": before.get("schedule.streams_per_worker", 128),
         "linear_warmup_updates": 20,
         "linear_cooldown": 0.6,
     }

@@ -25,6 +25,7 @@ from elmoc.word_vectors.opening import open_word_vectors
 from pretrain.config import CONFIGS, differences, load_config
 from pretrain.options import TrainOptions
 from pretrain.recipe.adapting import (
+    GENERAL,
     GENERAL_HELD_OUT,
     GENERAL_TEXT,
     Material,
@@ -50,6 +51,9 @@ TAUGHT = "teacher.safetensors"
 JOINED = "vectors.json"
 # Held-out tokens of general text, at most, that an adapted model is evaluated on.
 GENERAL_HELD_OUT_TOKENS = 50_000
+# An epoch of an adapted model reads general text at most so often, where there is less
+# than its share.
+MOST_TIMES_GENERAL = 3.0
 
 
 def make_model(
@@ -390,24 +394,42 @@ class Recipe:
         ]
 
     def _general_tokens(self, general: Corpus) -> int:
-        """How many tokens of a corpus, `<s>` and `</s>` too, are the share of general
-        text; a warning says where it has fewer.
+        """How many tokens of a corpus are about the share of general text; a warning
+        says where it has fewer.
         """
-        words = self._words()
         share = self._options.general_share
-        there = general.train_tokens - 2 * general.record.train_sentences
-        wanted = share / (1 - share) * words
-        if wanted > there:
-            warn(f"general text has {there:,} words, and {wanted:,.0f} are wanted")
-        return max(1, round(wanted / there * general.train_tokens))
+        wanted = round(share / (1 - share) * self._words())
+        if wanted > general.train_tokens:
+            warn(
+                f"{wanted:,} words of general text are wanted, and it has "
+                f"{general.train_tokens:,}"
+            )
+        return max(1, wanted)
+
+    def _weights(self, corpus: Corpus) -> dict[str, float]:
+        """How often an adapted model reads general text, so that its share is right in
+        tokens: of raw text the sample was cut by blanks.
+        """
+        of_general = sum(each.tokens for each in corpus.train if each.source == GENERAL)
+        if self._material.general is None or not of_general:
+            return {}
+        share = self._options.general_share
+        times = share / (1 - share) * (corpus.train_tokens - of_general) / of_general
+        return {GENERAL: min(times, MOST_TIMES_GENERAL)}
 
     def _train(self) -> TrainedRun:
         train = self._run_config.train
-        enough = Corpus(self._corpus).train_tokens // (train.window * UPDATES_AT_LEAST)
+        corpus = Corpus(self._corpus)
+        enough = corpus.train_tokens // (train.window * UPDATES_AT_LEAST)
         streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
         if streams < train.streams:
             say(f"the text is small: {streams} streams in place of {train.streams}")
-        config = replace(self._run_config, train=replace(train, streams=streams))
+        data = self._run_config.data
+        config = replace(
+            self._run_config,
+            data=replace(data, sources=self._weights(corpus) | data.sources),
+            train=replace(train, streams=streams),
+        )
         options = TrainOptions(
             init_from=self._options.init_from, max_time=self._options.max_time
         )

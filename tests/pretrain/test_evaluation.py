@@ -1,5 +1,6 @@
 """Evaluation: held-out metrics are what they are called."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from elmoc.corpus import Corpus
 from elmoc.devices import CPU
 from pretrain.data.windows import held_out_windows
-from pretrain.evaluation import evaluate
+from pretrain.evaluation import evaluate, predict
 from pretrain.output_layers.retrieval import Retriever, retrieval
 from pretrain.setup import TrainingSetup
 from tests.pretrain.conftest import TinyRuns
@@ -98,6 +99,15 @@ def test_held_out_metrics_are_those_of_the_whole_streams_read_at_once(
         outside = ((flat >= 20) | ~true.any(-1).numpy().ravel()).mean()
         assert values[f"{direction}_constant_outside"] == values[f"{direction}_outside"] == pytest.approx(outside)
     assert values["cosine"] == pytest.approx(sum(cosines.values()) / 2)
+
+
+def test_windows_are_read_as_in_training(runs: TinyRuns, tiny_corpus: Corpus) -> None:
+    setup = runs.setup(train__carry_state=False)
+    windows = list(held_out_windows(tiny_corpus, streams=4, window=5, directions=("forward", "backward"), words=60))
+    state = setup.new_state()
+    state.set_training(False)
+    read = partial(predict, state, setup.data, execution=setup.execution)
+    assert torch.equal(read(windows)[0]["forward"], torch.cat([read([each])[0]["forward"] for each in windows]))
 
 
 def test_evaluation_draws_no_dropout_and_changes_nothing(setup: TrainingSetup, tiny_corpus: Corpus) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,9 @@ def test_metrics_of_a_source_are_those_of_its_words_alone(runs: TinyRuns, named_
         assert set(true["forward"].tolist()) <= set(ids.tolist())
     assert values["accuracy_at_10"] == pytest.approx(np.mean([np.concatenate(each).mean() for each in hits.values()]))
     assert not np.array_equal(*(each[:40] for each in everything["forward"]))
+    without = replace(setup.data, weights={"news": 0.0})
+    values = evaluate(state, without, retriever, words=101, execution=setup.execution)
+    assert {name.partition("/")[0] for name in values if "/" in name} == {"talk"}, "what is not read does not count"
 
 
 # held-out metrics by update: much of the text is news

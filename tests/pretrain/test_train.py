@@ -84,18 +84,21 @@ def test_a_line_has_the_means_over_its_own_updates(runs: TinyRuns) -> None:
             assert line[name] != pytest.approx(values[-1]), name
 
 
+# A weight that is read at every step, in bf16.
+PLAIN_BF16 = {"train__precision": "bf16", "train__recurrence": "plain"}
+
+
+@pytest.mark.parametrize("own", [{}, pytest.param(PLAIN_BF16, marks=needs_bf16)], ids=["float32", "plain bf16"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: int) -> None:
-    together = runs.run("together", train__threads=threads)
-    apart = {
-        direction: runs.run(direction, train__threads=1, train__directions=[direction]) for direction in DIRECTIONS
-    }
+def test_directions_together_are_the_directions_apart(runs: TinyRuns, threads: int, own: dict[str, str]) -> None:
+    together = runs.run("together", train__threads=threads, **own)
+    apart = {each: runs.run(each, train__threads=1, train__directions=[each], **own) for each in DIRECTIONS}
     both = last_checkpoint(together)
     for direction in DIRECTIONS:
         alone = last_checkpoint(apart[direction])
         for kind in ("encoder", "heads"):
-            own = {name: value for name, value in both[kind].items() if name.startswith(direction)}
-            assert_same(dict(alone[kind]), own, kind)
+            same = {name: value for name, value in both[kind].items() if name.startswith(direction)}
+            assert_same(dict(alone[kind]), same, kind)
         assert_same(alone["recurrent"][direction], both["recurrent"][direction])
     whole = read_model_directory(together.path)
     for direction, run in apart.items():

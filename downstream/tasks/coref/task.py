@@ -130,10 +130,10 @@ def coreference_cells(chains: Sequence[Sequence[Mention]], words: int) -> list[s
             else:
                 brackets[start].append((0, -end, f"({number}"))
                 brackets[end].append((1, -start, f"{number})"))
-    cells = []
-    for own in brackets:
-        cells.append("|".join(bracket for _, _, bracket in sorted(own)) or NOTHING)
-    return cells
+    return [
+        "|".join(bracket for _, _, bracket in sorted(own)) or NOTHING
+        for own in brackets
+    ]
 
 
 def _read_document(document: Document) -> CorefDocument:

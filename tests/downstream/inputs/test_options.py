@@ -13,11 +13,7 @@ def test_layers_that_cannot_be(state_layers: str) -> None:
 
 @pytest.mark.parametrize(
     ("names", "top", "one", "missing"),
-    [
-        (["2", "0"], [0], None, "1"),
-        (["1", "2"], [1], [0], "0"),
-        (["9", "10", "1"], [1], [2], "2"),
-    ],
+    [(["2", "0"], [0], None, "1"), (["1", "2"], [1], [0], "0"), (["9", "10", "1"], [1], [2], "2")],
 )
 def test_layers_are_chosen_by_their_numbers_in_the_encoder(
     names: list[str], top: list[int], one: list[int] | None, missing: str

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from downstream.results.records import (
-    append_result,
-    encoder_identity,
-    read_results,
-)
+from downstream.results.records import append_result, encoder_identity, read_results
 from elmoc.errors import InputError
 from elmoc.files.checksums import check_beside, checksum_path
 from elmoc.files.writing import locked

@@ -235,7 +235,8 @@ def test_words_of_more_bytes_are_not_taken_for_more_words(tmp_path: Path, monkey
 def model(runs: TinyRuns) -> Path:
     layer = {"kind": "contrastive", "cosine_weight": 1.0}
     settings = {f"output_layer__{name}": value for name, value in layer.items()}
-    return runs.run("first", train__updates=4, evaluation__every_updates=4, card__licence="CC0", **settings).path
+    settings |= {"evaluation__every_updates": 4, "schedule__streams_per_worker": 3}
+    return runs.run("first", train__updates=4, card__licence="CC0", **settings).path
 
 
 @pytest.fixture
@@ -266,12 +267,12 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     assert corpus.sources == ["new", "general"]
     assert VectorTable(corpus, "input").transform.same_as(old.transform)
-    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train if shard.source == "general")
-    share = words / (corpus.train_tokens - 2 * corpus.record.train_sentences)
-    assert share == pytest.approx(0.3, abs=0.05)
     config = json.loads((out / "config.json").read_text())
+    tokens = sum(shard.tokens for shard in corpus.train if shard.source == "general")
+    read = config["data"]["sources"]["general"] * tokens
+    assert read / (read + corpus.train_tokens - tokens) == pytest.approx(0.3)
     assert {"kind": "contrastive", "cosine_weight": 1.0}.items() <= config["output_layer"].items()
-    assert config["schedule"]["base"] == 0.005
+    assert {"base": 0.005, "streams_per_worker": 3}.items() <= config["schedule"].items()
     assert config["train"]["epochs"] == 2
     adapted = read_model_directory(out)
     assert adapted.training["started_from"]["licence"] == "CC0"

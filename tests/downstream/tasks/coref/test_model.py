@@ -190,10 +190,7 @@ def test_unknown_genres_and_single_spans() -> None:
 
 def test_links_make_chains() -> None:
     mentions = [(place, place) for place in range(7)]
-    assert chains_of_links(mentions, [-1, -1, 0, 1, 2, -1, 3]) == [
-        [(0, 0), (2, 2), (4, 4)],
-        [(1, 1), (3, 3), (6, 6)],
-    ]
+    assert chains_of_links(mentions, [-1, -1, 0, 1, 2, -1, 3]) == [[(0, 0), (2, 2), (4, 4)], [(1, 1), (3, 3), (6, 6)]]
 
 
 def test_sentences_of_like_length() -> None:

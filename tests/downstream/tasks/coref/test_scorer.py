@@ -5,14 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from downstream.metrics import ratio
-from downstream.tasks.coref.scorer import (
-    METRICS,
-    Chain,
-    Mention,
-    chain_f1,
-    count_chains,
-    without_singletons,
-)
+from downstream.tasks.coref.scorer import METRICS, Chain, Mention, chain_f1, count_chains, without_singletons
 
 
 def chains(text: str) -> list[list[Mention]]:
