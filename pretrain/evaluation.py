@@ -46,7 +46,7 @@ class EvaluationConfig:
         Meta(
             ge=0,
             description="updates between two evaluations; 0, or a limit of time, "
-            "means ten evaluations a run",
+            "means ten a run",
         ),
     ] = 0
     words: Annotated[

@@ -81,8 +81,8 @@ class AdaptiveSettings(SoftmaxSettings):
         Meta(
             ge=1,
             le=1e3,
-            description="how many times narrower the vectors of each cluster are than "
-            "those of the cluster before it",
+            description="how many times narrower vectors of a cluster are than those "
+            "of the one before",
         ),
     ] = 4.0
 
