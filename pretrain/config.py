@@ -124,8 +124,8 @@ class TrainConfig:
     recurrence: Annotated[
         Literal["fused", "plain"],
         Meta(
-            description="implementation of the recurrence: `fused` is fast, and equals "
-            "the reference, `plain`, up to rounding"
+            description="`fused` is fast, and equals the reference, `plain`, up to "
+            "rounding"
         ),
     ] = "fused"
 
