@@ -87,7 +87,8 @@ def build_subwords(options: SubwordOptions) -> None:
                 train=train,
                 held_out=held_out,
                 sources=source.record.sources,
-                settings={
+                settings=source.record.settings
+                | {
                     "words": os.path.realpath(options.words),
                     "units": len(split.lexicon),
                     "units_of_a_word": share,

@@ -123,12 +123,23 @@ class SentenceEncoder:
         feature file: this release, weights, word vectors and precision.
         """
         settings = self.directory.encoder.config.to_dict() | {"dropout": None}
+        transform = self.directory.transform
         names = {
             "elmoc": VERSION,
             "model": self.fingerprint,
             # Weights do not tell clips, residual connections, or heads; dropout is for
             # training alone.
-            "settings": fingerprint([repr(settings).encode()]),
+            "settings": fingerprint(
+                [
+                    repr(settings).encode(),
+                    # Vectors that are not transformed leave the name as it was.
+                    *(
+                        array.tobytes()
+                        for array in transform.arrays.values()
+                        if transform.mean is not None
+                    ),
+                ]
+            ),
             "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,
             "pooling": self.subword_pooling,

@@ -70,7 +70,7 @@ def write_corpus(
         train=shards["train"],
         held_out=shards["held_out"],
         sources=["tests"],
-        settings={},
+        settings={"made_by": "tests"},
     )
     return Corpus(path)
 

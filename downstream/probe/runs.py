@@ -234,17 +234,20 @@ def _checkpoint(
     if (path / RECORD).exists():
         before = read_probe(path).result
         now = replace(before, **facts)
-        for fact in ("comparable", "encoder", "word_vectors"):
-            if getattr(before, fact) != getattr(now, fact):
-                raise InputError(
-                    f"{path} is the probe of another training: choose another --save"
-                )
+        if any(
+            getattr(before, fact) != getattr(now, fact)
+            for fact in ("comparable", "encoder", "word_vectors")
+        ):
+            raise InputError(
+                f"{path} is the probe of another training: choose another --save"
+            )
     # Files of data are told apart by their contents, wherever they are.
     told = json.dumps(
         facts | {"seed": seed, "data": None, "dataset": None}, sort_keys=True
     )
-    training = fingerprint([told.encode()])
-    return ProbeCheckpoint(options.save / f"{name}.checkpoint", training)
+    return ProbeCheckpoint(
+        options.save / f"{name}.checkpoint", fingerprint([told.encode()])
+    )
 
 
 def _saved_path(folder: Path, facts: Facts, seed: int) -> Path:

@@ -79,11 +79,14 @@ def read_splits(
             # All sentences of the file count, though training may use a part of them.
             counts[str(path)] = sum(len(task.sentences(example)) for example in read)
             examples += read
-        part = ""
         if name == "train":
             examples = random_part(task, examples, fraction)
             examples = task.training_examples(examples, options)
-            part = f" ({100 * fraction:.4g} % of them)" if fraction != 1 else ""
+        part = (
+            f" ({100 * fraction:.4g} % of them)"
+            if name == "train" and fraction != 1
+            else ""
+        )
         labels = dict(Counter(chain.from_iterable(map(task.labels, examples))))
         trained = labels if trained is None else trained
         warn_of_unknown(name, labels, trained)

@@ -64,7 +64,9 @@ class ElmocEmbeddings(TokenEmbeddings):
         names, _ = self._elmo.choose_layers(layers)
         self._length = len(names) * self._elmo.width
         # flair keeps the vectors of a token under this name
-        self.name = f"elmoc-{self._fingerprint}-{self._params['layers']}"
+        self.name = (
+            f"elmoc-{self._fingerprint}-{self._params['layers']}-{self._elmo.precision}"
+        )
         self.static_embeddings = True
         super().__init__()
 

@@ -50,8 +50,8 @@ class DataConfig:
         dict[str, Annotated[float, Meta(ge=0, le=MOST_TIMES)]],
         Meta(
             description="how many times an epoch reads each source of a corpus whose "
-            "text is named (see `build_corpus`): 1 unless said; 0 leaves it out; with "
-            "0.4, each epoch reads another 40 %"
+            "text is named (see `build_corpus`): 1 unless said; 0 leaves it out; 0.4: "
+            "another 40 % each epoch"
         ),
     ] = field(default_factory=dict)
 

@@ -109,7 +109,7 @@ class FullSoftmaxSettings(SoftmaxSettings):
             ge=0,
             le=1e3,
             description="λ of λ‖P‖ in the loss, e.g. 0.0075; where it and the next "
-            "are 0, there is no projection matrix P",
+            "are 0, no projection matrix P",
         ),
     ] = 0.0
     projection_weight_decay: Annotated[

@@ -47,6 +47,7 @@ def test_shards_are_those_of_a_plain_program(words: Corpus, tmp_path: Path, work
     assert units.types <= 300
     assert "Ġthe" in units.lexicon
     assert units.record.settings["words"] == str(words.path)
+    assert words.record.settings.items() <= units.record.settings.items()
 
 
 def test_units_are_learnt_as_often_as_words_occur(tmp_path: Path) -> None:

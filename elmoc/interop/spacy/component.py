@@ -127,9 +127,11 @@ class ElmocComponent:
 
     @property
     def tensors(self) -> str:
-        """What `doc.tensor` is of: the model and its layers."""
+        """What `doc.tensor` is of: the model, its layers and the subwords of a word."""
         layers = ",".join(self.elmo.choose_layers(self._layers).names)
-        return f"{self.elmo.full_fingerprint}, layers {layers}"
+        pooling = self.elmo.subword_pooling
+        pooled = f", {pooling} of subwords" if pooling in ("mean", "last") else ""
+        return f"{self.elmo.full_fingerprint}, layers {layers}{pooled}"
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the tensor of one doc."""

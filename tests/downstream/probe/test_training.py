@@ -52,12 +52,7 @@ def scored_in_turn(scores: Sequence[float]) -> Any:
 
 
 def train(
-    probe: CountingProbe,
-    scores: list[float],
-    *,
-    patience: int,
-    examples: Sequence[float] = (1.0,),
-    **settings: Any,
+    probe: CountingProbe, scores: list[float], *, patience: int, examples: Sequence[float] = (1.0,), **settings: Any
 ) -> dict[str, Any]:
     return train_probe(
         scored_in_turn(scores),

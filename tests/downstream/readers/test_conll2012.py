@@ -64,12 +64,7 @@ def test_mentions_of_one_cluster_inside_each_other(tmp_path: Path) -> None:
     text = one_sentence(("(5",), ("(5|(7)",), ("5)|(5)",), ("5)",))
     [document] = read(tmp_path, text)
     # a closing bracket ends the mention that was opened last
-    assert mentions_of(document.sentences[0]) == [
-        Span("5", 0, 3),
-        Span("5", 1, 2),
-        Span("7", 1, 1),
-        Span("5", 2, 2),
-    ]
+    assert mentions_of(document.sentences[0]) == [Span("5", 0, 3), Span("5", 1, 2), Span("7", 1, 1), Span("5", 2, 2)]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_embeddings_are_the_layer_states(model_path: Path) -> None:
     torch.testing.assert_close(vectors, torch.cat([states[2], states[0]], dim=-1))
     assert embeddings.embedding_length == vectors.shape[1]
     assert embeddings.embedding_type == "word-level"
+    assert embeddings.name.endswith(f"-{ElmoC.from_pretrained(model_path).precision}")
     assert vectors.device.type == flair.device.type
 
 

@@ -240,6 +240,9 @@ def test_pipes_train_on_the_tensors_and_are_saved_with_them(
     loaded = spacy.load(tmp_path / "pipeline")
     assert loaded.get_pipe("elmoc").elmo.fingerprint == weights
     assert loaded.evaluate(list(labelled(loaded, 20, 2)))[metric] == score
+    loaded.get_pipe("elmoc").elmo.subword_pooling = "last"
+    with pytest.raises(InputError, match=r"layers 0,1,2, last of subwords, and gave .* layers 0,1,2 in training"):
+        loaded(TEXT)
     other = pipeline(model_path, layers=[2, 1, 0])
     other.add_pipe(pipe, source=loaded)
     with pytest.raises(InputError, match=r"layers 2,1,0, and gave .* layers 0,1,2 in training"):

@@ -94,11 +94,14 @@ def test_the_state_dict_holds_what_is_trained(elmo: ElmoC) -> None:
     assert torch.equal(trained(SENTENCES).representations[0], other(SENTENCES).representations[0])
 
 
+MODELS = ("another", "vectors", "clipped", "centred")
+
+
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("saved", ["first frozen", "first trained"])
 @pytest.mark.parametrize(
     "made",
-    [*(f"{each} {how}" for each in ("another", "vectors", "clipped") for how in ("frozen", "trained")), "first frozen"],
+    [*(f"{each} {how}" for each in MODELS for how in ("frozen", "trained")), "first frozen"],
 )
 def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: str, made: str, strict: bool) -> None:
     """The encoder where it is frozen, and the word vectors, which a state dict never holds."""
@@ -110,7 +113,10 @@ def test_a_state_dict_names_what_it_lacks(elmo: ElmoC, tmp_path: Path, saved: st
     config = replace(encoder.config, sizes=replace(encoder.config.sizes, cell_clip=0.1))
     clipped = ElmoC(replace(elmo.directory, encoder=BidirectionalEncoder(config)), elmo.word_vectors)
     clipped.encoder.load_weights(elmo.encoder.weights())
-    models = {"first": elmo, "another": with_encoder(elmo, encoder), "vectors": vectors, "clipped": clipped}
+    transform = replace(elmo.directory.transform, mean=torch.ones(6).numpy())
+    centred = ElmoC(replace(elmo.directory, transform=transform), elmo.word_vectors)
+    others = (with_encoder(elmo, encoder), vectors, clipped, centred)
+    models = {"first": elmo} | dict(zip(MODELS, others, strict=True))
     chosen = [models[each.split()[0]] for each in (saved, made)]
     one, other = (ElmoEmbedding(chosen[i], requires_grad="trained" in each) for i, each in enumerate((saved, made)))
     save_file(one.state_dict(), tmp_path / "state.safetensors")

@@ -49,10 +49,7 @@ def test_every_node_is_a_phrase_in_training_and_the_sentence_comes_first(tmp_pat
 
 def test_sentences_alone_are_read_for_scoring(tmp_path: Path) -> None:
     expected = ["4 The actors are fantastic .", "0 It was terrible .", "2 Chomp chomp !"]
-    for phrases in (
-        read(tmp_path / "trees.txt", TREES, training=False),
-        read(tmp_path / "trees.txt", TREES, "none"),
-    ):
+    for phrases in (read(tmp_path / "trees.txt", TREES, training=False), read(tmp_path / "trees.txt", TREES, "none")):
         assert texts(phrases) == expected
 
 
