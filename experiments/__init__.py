@@ -7,12 +7,8 @@ script is not run, since packages that it imports may be missing.
 
 import ast
 import sys
+from importlib import import_module
 from pathlib import Path
-
-from elmoc.process import wait_without_spinning
-
-# Before PyTorch loads, as commands do.
-wait_without_spinning()
 
 # Python imports this package first, and then gives the script its own name.
 if sys.argv[0] == "-m" and {"-h", "--help"} & set(sys.argv[1:]):
@@ -22,3 +18,6 @@ if sys.argv[0] == "-m" and {"-h", "--help"} & set(sys.argv[1:]):
     if script.exists():
         print(ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))))
         sys.exit()
+
+# Before PyTorch loads, as commands do.
+import_module("elmoc.process").wait_without_spinning()

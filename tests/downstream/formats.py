@@ -30,7 +30,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "GermEval 2014: two layers of entities, the outer one: `--column 2`": (
             "# http://a.org\n1\tAna\tB-PER\tO\n2\tfehlt\tO\tO\n"
         ),
-        "LitBank: layers of entities, the outer one: `--column 1`": ("Ana\tB-PER\tO\tO\tO\nleft\tO\tO\tO\tO\n"),
+        "LitBank: layers of entities, the inner one: `--column 1`": ("Ana\tB-PER\tO\tO\tO\nleft\tO\tO\tO\tO\n"),
         "OntoNotes, CoNLL-2012: brackets: `--column 10`": (
             "#begin document (bn/a); part 000\n"
             "bn/a 0 0 Ana NNP (TOP(S* - - - Eve (PERSON) * -\n"
