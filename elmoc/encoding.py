@@ -130,15 +130,9 @@ class SentenceEncoder:
             # Weights do not tell clips, residual connections, or heads; dropout is for
             # training alone.
             "settings": fingerprint(
-                [
-                    repr(settings).encode(),
-                    # Vectors that are not transformed leave the name as it was.
-                    *(
-                        array.tobytes()
-                        for array in transform.arrays.values()
-                        if transform.mean is not None
-                    ),
-                ]
+                [repr(settings).encode()]
+                # Vectors that are not transformed leave the name as it was.
+                + ([] if transform.mean is None else transform.content)
             ),
             "word_vectors": self.word_vectors.fingerprint,
             "precision": self.precision,

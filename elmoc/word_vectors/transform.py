@@ -68,6 +68,15 @@ class VectorTransform:
         """Its arrays by name, without those that are None."""
         return {name: array for name, array in vars(self).items() if array is not None}
 
+    @property
+    def content(self) -> list[bytes]:
+        """Its arrays, each behind its name: what fingerprints are made of."""
+        return [
+            part
+            for name, array in sorted(self.arrays.items())
+            for part in (name.encode(), array.tobytes())
+        ]
+
     def same_as(self, other: "VectorTransform") -> bool:
         """Whether both give the same vectors for the same raw ones."""
         return all(map(np.array_equal, vars(self).values(), vars(other).values()))

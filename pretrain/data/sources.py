@@ -212,13 +212,8 @@ def table_fingerprint(table: LexiconTable) -> str:
     """What tells a table apart from others: its source, type of numbers and
     transform.
     """
-    transform = [
-        part
-        for name, array in sorted(table.transform.arrays.items())
-        for part in (name.encode(), array.tobytes())
-    ]
     source = table.source
     return (
         f"{source.fingerprint} {source.post_processing} {table.rows.dtype} "
-        f"{fingerprint(transform)}"
+        f"{fingerprint(table.transform.content)}"
     )

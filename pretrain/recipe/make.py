@@ -174,6 +174,8 @@ class Recipe:
         self._text = text
         self._output = output
         self._options = options = checked(options)
+        # Words of general text that are read for each new one.
+        self._general_a_word = options.general_share / (1 - options.general_share)
         self._corpus = output / "corpus"
         is_corpus = len(text) == 1 and (Path(text[0]) / "corpus.json").exists()
         self._given = Corpus(text[0]) if is_corpus else None
@@ -394,17 +396,14 @@ class Recipe:
         ]
 
     def _general_tokens(self, general: Corpus) -> int:
-        """How many tokens of a corpus are about the share of general text; a warning
-        says where it has fewer.
+        """How many tokens of a corpus, `<s>` and `</s>` too, are about the share of
+        general text; a warning says where it has fewer.
         """
-        share = self._options.general_share
-        wanted = round(share / (1 - share) * self._words())
-        if wanted > general.train_tokens:
-            warn(
-                f"{wanted:,} words of general text are wanted, and it has "
-                f"{general.train_tokens:,}"
-            )
-        return max(1, wanted)
+        there = general.train_tokens - 2 * general.record.train_sentences
+        wanted = self._general_a_word * self._words()
+        if wanted > there:
+            warn(f"general text has {there:,} words, and {wanted:,.0f} are wanted")
+        return max(1, round(wanted / there * general.train_tokens))
 
     def _weights(self, corpus: Corpus) -> dict[str, float]:
         """How often an adapted model reads general text, so that its share is right in
@@ -413,22 +412,25 @@ class Recipe:
         of_general = sum(each.tokens for each in corpus.train if each.source == GENERAL)
         if self._material.general is None or not of_general:
             return {}
-        share = self._options.general_share
-        times = share / (1 - share) * (corpus.train_tokens - of_general) / of_general
-        return {GENERAL: min(times, MOST_TIMES_GENERAL)}
+        wanted = self._general_a_word * (corpus.train_tokens - of_general)
+        return {GENERAL: min(wanted / of_general, MOST_TIMES_GENERAL)}
 
     def _train(self) -> TrainedRun:
-        train = self._run_config.train
+        config = self._run_config
         corpus = Corpus(self._corpus)
-        enough = corpus.train_tokens // (train.window * UPDATES_AT_LEAST)
-        streams = min(train.streams, max(STREAMS_AT_LEAST, enough))
-        if streams < train.streams:
-            say(f"the text is small: {streams} streams in place of {train.streams}")
-        data = self._run_config.data
+        enough = corpus.train_tokens // (config.train.window * UPDATES_AT_LEAST)
+        streams = min(config.train.streams, max(STREAMS_AT_LEAST, enough))
+        if streams < config.train.streams:
+            say(
+                f"the text is small: {streams} streams in place of "
+                f"{config.train.streams}"
+            )
         config = replace(
-            self._run_config,
-            data=replace(data, sources=self._weights(corpus) | data.sources),
-            train=replace(train, streams=streams),
+            config,
+            data=replace(
+                config.data, sources=self._weights(corpus) | config.data.sources
+            ),
+            train=replace(config.train, streams=streams),
         )
         options = TrainOptions(
             init_from=self._options.init_from, max_time=self._options.max_time

@@ -267,6 +267,8 @@ def test_a_model_goes_on_with_new_text_and_general_text(
     corpus, old = Corpus(out / "corpus"), read_model_directory(model)
     assert corpus.sources == ["new", "general"]
     assert VectorTable(corpus, "input").transform.same_as(old.transform)
+    words = sum(shard.tokens - 2 * shard.sentences for shard in corpus.train if shard.source == "general")
+    assert words / (corpus.train_tokens - 2 * corpus.record.train_sentences) == pytest.approx(0.3, abs=0.05)
     config = json.loads((out / "config.json").read_text())
     tokens = sum(shard.tokens for shard in corpus.train if shard.source == "general")
     read = config["data"]["sources"]["general"] * tokens
